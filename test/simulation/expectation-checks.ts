@@ -109,7 +109,7 @@ export class ExpectationChecks {
       // A step that is still under way may pause the polls or add an expectation.
       const asked = async (): Promise<boolean> => {
         const { paused } = await this.#database.store.stats();
-        for (const handler of paused) await this.#database.store.pause(handler, false);
+        for (const { handler } of paused) await this.#database.store.pause(handler, false);
         return (await this.stored()).every(
           ({ company, reference, ...one }) =>
             one.state !== 'overdue' || one.polls > (polls.get(`${company}/${reference}`) ?? -1),

@@ -218,7 +218,7 @@ export class Simulation {
       const received = this.#sender.allAcknowledged && (await this.#expectations.haveEnded());
       const { deliveries, paused } = await database.store.stats();
       // The pause of an operator may take effect only now, so resume all paused handlers.
-      for (const handler of paused) await database.store.pause(handler, false);
+      for (const { handler } of paused) await database.store.pause(handler, false);
       return received && deliveries.every(({ state }) => state === 'dead');
     };
     let settled = await timeline.until(final, settleMs);

@@ -1,5 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { IncomingEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type {
+  HandlerPause,
+  InboxStore,
+  IncomingEvent,
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import {
   handlersOf,
   incoming,
@@ -221,7 +225,7 @@ export const operatorCases: readonly InboxContractCase[] = [
       await store.receive([incoming({ handlers: ['book', 'mail'] })]);
       await store.pause('book', true);
       await store.pause('book', true);
-      deepEqual((await other.store.stats()).paused, ['book']);
+      deepEqual(await pausedOf(other.store), ['book']);
       deepEqual(handlersOf(await other.claim(['book', 'mail'])), ['mail']);
       equal((await worker.claim()).length, 0);
       equal(await other.store.nextDueInMs(['book', 'mail']), null);
@@ -238,11 +242,51 @@ export const operatorCases: readonly InboxContractCase[] = [
       await store.pause('mail', true);
       const receipts = await store.receive([incoming({ handlers: ['book', 'mail'] })]);
       equal(receipts[0]?.outcome, 'stored');
-      deepEqual((await other.store.stats()).paused.toSorted(), ['*', 'mail']);
+      deepEqual(await pausedOf(other.store), ['*', 'mail']);
       equal((await worker.claim()).length, 0);
       equal((await other.claim(['book', 'mail'])).length, 0);
       await store.pause('*', false);
       deepEqual(handlersOf(await other.claim(['book', 'mail'])), ['book']);
     },
   },
+  {
+    title: 'OP-42 a pause has who, when, why and until, and a later pause replaces it',
+    async run({ store, another, advance }) {
+      await store.pause('book', true);
+      const [{ pausedAt, ...facts }] = (await store.stats()).paused as [HandlerPause];
+      deepEqual(facts, { handler: 'book', who: null, reason: null, until: null });
+      await advance(5000);
+      const until = new Date(pausedAt.getTime() + 3_600_000);
+      await store.pause('book', true, { who: 'ann\0', reason: 'ledger \ud800', until });
+      const [{ pausedAt: later, ...changed }] = (await (await another()).stats()).paused as [
+        HandlerPause,
+      ];
+      deepEqual(changed, { handler: 'book', who: 'ann\0', reason: 'ledger \ud800', until });
+      ok(later.getTime() - pausedAt.getTime() >= 4900);
+    },
+  },
+  {
+    title: 'OP-42 the first heartbeat of any process after the end of a pause ends the pause',
+    async run({ store, another, advance }) {
+      const [worker, other] = await twoWorkers({ store, another });
+      await store.receive([incoming({ handlers: ['book', 'mail'] })]);
+      await store.pause('mail', true);
+      await store.pause('book', true);
+      const [{ pausedAt }] = (await store.stats()).paused as [HandlerPause];
+      await store.pause('book', true, { until: new Date(pausedAt.getTime() + 10_000) });
+      await store.heartbeat(worker.id);
+      await advance(5000);
+      await store.heartbeat(worker.id);
+      deepEqual(await pausedOf(store), ['book', 'mail']);
+      equal((await worker.claim()).length, 0);
+      await advance(6000);
+      await other.store.heartbeat(other.id);
+      deepEqual(await pausedOf(store), ['mail']);
+      deepEqual(handlersOf(await worker.claim(['book', 'mail'])), ['book']);
+    },
+  },
 ];
+
+async function pausedOf(store: InboxStore): Promise<string[]> {
+  return (await store.stats()).paused.map(({ handler }) => handler);
+}

@@ -18,7 +18,7 @@ export const recordCases: readonly InboxContractCase[] = [
       equal(await records.put({ kind: 'job', key: 'a\0', body: 'first' }), 1);
       await advance(1000);
       equal(await records.put({ kind: 'job', key: 'b', body }), 1);
-      equal(await records.put({ kind: 'pause', key: 'b', body: 'of another kind' }), 1);
+      equal(await records.put({ kind: 'view', key: 'b', body: 'of another kind' }), 1);
       await advance(5000);
       const other = (await another()).records;
       const [newest, oldest] = await other.list('job', 10);
@@ -31,7 +31,7 @@ export const recordCases: readonly InboxContractCase[] = [
       await records.remove('job', 'a\0');
       await records.remove('job', 'not stored');
       deepEqual(await recordsOf(other, 'job'), ['b 1']);
-      deepEqual(await recordsOf(other, 'pause'), ['b 1']);
+      deepEqual(await recordsOf(other, 'view'), ['b 1']);
     },
   },
   {
@@ -55,20 +55,20 @@ export const recordCases: readonly InboxContractCase[] = [
     title: 'OP-02 prune deletes old records of processes, jobs and the audit, and no other records',
     async run({ store, advance }) {
       const { records } = store;
-      const kinds = ['process', 'job', 'audit', 'acknowledgement', 'pause'] as const;
+      const kinds = ['process', 'job', 'audit', 'view', 'acknowledgement'] as const;
       const left = async () => {
         equal(await store.prune({ bodiesMs: DAY_MS, tombstonesMs: 200 * DAY_MS, limit: 10 }), 0);
         const counts = await Promise.all(kinds.map((kind) => recordsOf(records, kind)));
         return kinds.filter((_kind, index) => counts[index]!.length > 0).join();
       };
       for (const kind of kinds) await records.put({ kind, key: 'a', body: '' });
-      equal(await left(), 'process,job,audit,acknowledgement,pause');
+      equal(await left(), 'process,job,audit,view,acknowledgement');
       await advance(DAY_MS);
-      equal(await left(), 'job,audit,acknowledgement,pause');
+      equal(await left(), 'job,audit,view,acknowledgement');
       await advance(30 * DAY_MS);
-      equal(await left(), 'audit,acknowledgement,pause');
+      equal(await left(), 'audit,view,acknowledgement');
       await advance(60 * DAY_MS);
-      equal(await left(), 'acknowledgement,pause');
+      equal(await left(), 'acknowledgement');
     },
   },
   {

@@ -15,10 +15,15 @@ async function found(store: InboxStore, search: string, filter: EventFilter = {}
 }
 
 /** Stores events whose only delivery is dead, with this error. */
-async function fail(store: InboxStore, error: string, ids: readonly string[]): Promise<void> {
+async function fail(
+  store: InboxStore,
+  error: string,
+  ids: readonly string[],
+  company = 'acme',
+): Promise<void> {
   const worker = await TestWorker.start(store);
   for (const id of ids) {
-    await store.receive([incoming({ id })]);
+    await store.receive([incoming({ id, company })]);
     await store.fail(await worker.claimOne(), { error, retryInMs: null });
   }
 }
@@ -231,6 +236,22 @@ export const searchCases: readonly InboxContractCase[] = [
         (await store.failures()).counts.some(({ state }) => state === 'retrying'),
         false,
       );
+    },
+  },
+  {
+    title: 'OP-40 failures counts each company, and each hour in which attempts failed, separately',
+    async run({ store, advance }) {
+      await fail(store, 'no ledger', ['a', 'b']);
+      await advance(2 * 3_600_000);
+      await fail(store, 'no ledger', ['c']);
+      await fail(store, 'no ledger', ['d'], 'other');
+      const { counts } = await store.failures();
+      const hours = new Set(counts.map(({ newestAt }) => Math.floor(+newestAt / 3_600_000)));
+      const of = (wanted: string) =>
+        counts
+          .filter(({ company }) => company === wanted)
+          .reduce((sum, { count }) => sum + count, 0);
+      deepEqual([of('acme'), of('other'), hours.size >= 2], [3, 1, true]);
     },
   },
 ];

@@ -10,12 +10,15 @@ import { counted, duration } from './format.js';
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
  * @typedef {{ kind: 'ask' | 'close', expectations: { company: string, reference: string }[] }} ExpectationAction
- * @typedef {DeliveryAction | HandlerAction | ExpectationAction} Action
+ * @typedef {{ kind: 'acknowledge', group: import('./api.js').FailureGroup }} AcknowledgeAction
+ * @typedef {DeliveryAction | HandlerAction | ExpectationAction | AcknowledgeAction} Action
  *
  * @typedef {object} Choice the settings in the dialog
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
- * @property {string} note why; only for the action `close`
+ * @property {string} note for the actions `close` and `acknowledge`
+ * @property {string} reason why a handler is paused
+ * @property {string} until when the pause ends by itself, in the form of `datetime-local`; empty if it does not
  * @property {boolean} newestOnly whether to redrive only the newest matching event
  *
  * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, only
@@ -44,7 +47,7 @@ export function titleOf(action) {
     const verb = action.done && action.kind === 'redrive' ? 'Run again' : verbs[action.kind];
     return `${verb} ${objectOf(action.target)}?`;
   }
-  if (isOfExpectations(action)) return `${verbs[action.kind]}?`;
+  if (isOfExpectations(action) || action.kind === 'acknowledge') return `${verbs[action.kind]}?`;
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
 }
@@ -79,10 +82,14 @@ export function expectedTime(events, ratePerSecond) {
 /**
  * Describes the selection. A filter without a state selects dead deliveries, or deliveries of all states with `force`.
  *
- * @param {DeliveryAction | ExpectationAction} action
+ * @param {DeliveryAction | ExpectationAction | AcknowledgeAction} action
  * @param {boolean} force
  */
 export function scopeOf(action, force) {
+  if (action.kind === 'acknowledge') {
+    const { handler, count, error } = action.group;
+    return `${counted(count, 'delivery')}, handler ${handler}, with the error “${error}” or an error that differs only in ids`;
+  }
   if (isOfExpectations(action)) {
     const [first] = action.expectations;
     return action.expectations.length === 1 && first
@@ -118,12 +125,13 @@ export function consequenceOf(action, count, uncounted = false) {
   return consequences[action.kind];
 }
 
-/** The label of each action, on buttons and in the audit trail. */
-export const verbs = {
+/** The label of each action. */
+const verbs = {
   redrive: 'Redrive',
   skip: 'Skip',
   pause: 'Pause',
   resume: 'Resume',
+  acknowledge: 'Acknowledge',
   forget: 'Forget',
   ask: 'Ask now',
   close: 'Close',
@@ -132,11 +140,13 @@ export const verbs = {
 
 const consequences = {
   pause:
-    'Deliveries wait in all processes until you resume them. Running deliveries end normally. New events are still received.',
+    'Deliveries wait in all processes until you resume them, or until the pause ends. Running deliveries end normally. New events are still received.',
   resume: 'Waiting deliveries run. Those that have been due longest run first.',
   redrive:
     'will run. Pending deliveries keep their number of attempts; all others start again with the first attempt.',
   skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',
+  acknowledge:
+    'All operators see the note. The group stays below the others until it gets more deliveries or fails again.',
   ask: 'The module asks the payments service about the transaction, within its limit of polls per second. A cancelled expectation and a running poll do not change.',
   close:
     'The payment no longer counts as overdue, and the module asks the service no more. An event that arrives later is still handled.',
@@ -174,6 +184,7 @@ export function resultOf(action, count, newestOnly) {
       ? `${counted(count?.polls ?? 0, 'poll')} made due.`
       : `${counted(count?.closed ?? 0, 'expectation')} closed.`;
   }
+  if (action.kind === 'acknowledge') return 'The group is acknowledged.';
   if (!isOfDeliveries(action)) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
@@ -193,10 +204,19 @@ export function resultOf(action, count, newestOnly) {
  * @param {boolean} dryRun
  * @returns {Promise<SelectionResult>}
  */
-export function perform(action, { force, ratePerSecond, note, newestOnly }, dryRun) {
+export function perform(action, choice, dryRun) {
+  const { force, ratePerSecond, note, newestOnly, reason, until } = choice;
   if (isOfExpectations(action)) {
     const { kind, expectations } = action;
     return post(kind, { expectations, ...(kind === 'close' && { note }) });
+  }
+  if (action.kind === 'acknowledge') {
+    const { handler, state, error, count, newestAt } = action.group;
+    return post('acknowledge', { handler, state, error, count, newestAt, note });
+  }
+  if (action.kind === 'pause') {
+    const ends = until !== '' && { until: new Date(until).toISOString() };
+    return post('pause', { handler: action.handler, ...(reason && { reason }), ...ends });
   }
   if (!isOfDeliveries(action)) return post(action.kind, { handler: action.handler });
   const again = action.kind === 'redrive' && {

@@ -14,6 +14,7 @@
  * @typedef {Json<import('nestjs-payments').ActivityCounts>} Counts
  * @typedef {Json<import('nestjs-payments').CappedCount>} CappedCount
  * @typedef {Json<import('nestjs-payments').InboxStats>} Stats
+ * @typedef {Json<import('nestjs-payments').HandlerPause>} Pause
  * @typedef {Json<import('nestjs-payments').FailureGroup>} FailureGroup
  * @typedef {Json<import('nestjs-payments').Failures>} Failures
  * @typedef {Json<import('../dist/console-inbox.js').ShownExpectation>} Expectation
@@ -28,10 +29,10 @@
  * @typedef {{ processes: Process[], services: Service[] }} ProcessPage
  * @typedef {Json<import('nestjs-payments').RangeCounts>} RangeCounts
  * @typedef {Json<import('../dist/console-overview.js').InboxOverview> & { who: string | null, may: 'read' | 'act' }} Overview
- * @typedef {Json<import('../dist/audit-trail.js').AuditEntry>} AuditEntry
+ * @typedef {Json<import('nestjs-payments').StoredAuditEntry>} AuditEntry
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
  * @typedef {Json<import('nestjs-payments').RedriveJob>} RedriveJob
- * @typedef {{ since: string, entries: AuditEntry[] }} Audit
+ * @typedef {{ entries: AuditEntry[] }} Audit
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number, polls?: number, closed?: number }} SelectionResult
  */

@@ -1,5 +1,4 @@
 import { html } from 'htm/preact';
-import { verbs } from './actions.js';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted } from './format.js';
 import { Waiting, usePolled } from './polling.js';
@@ -13,9 +12,6 @@ const ALL = 1000;
 
 /** The choices above the table. @type {Record<string, string>} */
 const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
-
-/** @type {Record<AuditEntry['action'], string>} */
-const ACTIONS = { ...verbs, view: 'View of a payload', export: 'Export', setup: 'Test webhook' };
 
 /**
  * The page of the audit trail: what operators did with the console, newest first.
@@ -37,10 +33,8 @@ export function AuditTrail({ params, acted }) {
   return html`
     <h1 tabindex="-1">Audit</h1>
     <p class="quiet note">
-      The last 500 actions and the last 500 views of payloads in this
-      console${value && html`, since its process started at <${Time} at=${value.since} />`}. The log
-      of the application contains all actions and views of all processes (logger${' '}
-      <code>PaymentsConsole</code>).
+      What operators did and which payloads they viewed, in all processes, for 90 days. The log of
+      the application contains the same (logger <code>PaymentsConsole</code>).
     </p>
     <nav class="shown" aria-label="Which entries">
       ${Object.entries(SHOWN).map(
@@ -52,7 +46,14 @@ export function AuditTrail({ params, acted }) {
           >`,
       )}
     </nav>
-    ${!value && html`<${Waiting} error=${error} />`}
+    ${
+      error?.unavailable
+        ? html`<p class="empty">
+            <strong>The audit is not reachable.</strong> Actions and views are in the log of the
+            application.
+          </p>`
+        : !value && html`<${Waiting} error=${error} />`
+    }
     ${value && entries.length === 0 && html`<p class="empty"><strong>Nothing recorded yet.</strong></p>`}
     ${entries.length > 0 && html`<${Entries} entries=${entries} />`}
     ${
@@ -76,48 +77,34 @@ function Entries({ entries }) {
   return html`<table class="cards audit" role="table">
     <thead role="rowgroup">
       <tr role="row">
-        ${['When', 'Who', 'Action', 'Result'].map((title) => html`<th role="columnheader" scope="col" key=${title}>${title}</th>`)}
+        ${['When', 'Who', 'What', 'Result'].map((title) => html`<th role="columnheader" scope="col" key=${title}>${title}</th>`)}
       </tr>
     </thead>
     <tbody role="rowgroup">
       ${entries.map(
-        (entry) =>
-          html`<tr role="row" key=${entry.id}>
-            <td role="cell" class="when"><${Time} at=${entry.at} /></td>
+        ({ id, at, who, text, event, error }) =>
+          html`<tr role="row" key=${id}>
+            <td role="cell" class="when"><${Time} at=${at} /></td>
             <td role="cell" class="who">
-              ${entry.who === null ? html`<span class="quiet">unknown</span>` : html`<${Foreign} text=${entry.who} />`}
+              ${who === null ? html`<span class="quiet">unknown</span>` : html`<${Foreign} text=${who} />`}
             </td>
             <td role="cell" class="what">
-              <span class="type">${ACTIONS[entry.action]}</span>${' '}
               ${
-                entry.event === null
-                  ? html`<${Foreign} text=${entry.target} class="target" />`
-                  : html`<a href=${eventLink(entry.event)}
-                      ><${Foreign} text=${entry.event.id} class="id"
-                    /></a>`
+                event === null
+                  ? html`<${Foreign} text=${text} />`
+                  : html`<a href=${eventLink(event)}><${Foreign} text=${text} /></a>`
               }
             </td>
-            <td role="cell" class="result"><${Result} entry=${entry} /></td>
+            <td role="cell" class="result">
+              ${
+                error === null
+                  ? html`<${Badge} state="done" />`
+                  : html`<${Badge} state="failed">rejected or failed<//>
+                      <${Foreign} text=${error} class="error" />`
+              }
+            </td>
           </tr>`,
       )}
     </tbody>
   </table>`;
-}
-
-/** @param {{ entry: AuditEntry }} props */
-function Result({ entry: { error, result } }) {
-  if (error !== null) {
-    return html`<${Badge} state="failed">rejected or failed<//>
-      <${Foreign} text=${error} class="error" />`;
-  }
-  return html`<${Badge} state="done" /> ${amountOf(result)}`;
-}
-
-/** @param {AuditEntry['result']} result */
-function amountOf({ deliveries, events, polls, closed }) {
-  if (polls !== undefined) return counted(polls, 'poll');
-  if (closed !== undefined) return counted(closed, 'expectation');
-  if (deliveries === undefined) return '';
-  const of = events === undefined ? '' : ` of ${counted(events, 'event')}`;
-  return `${counted(deliveries, 'delivery')}${of}`;
 }

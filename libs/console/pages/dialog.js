@@ -5,7 +5,6 @@ import {
   DEFAULT_RATE,
   expectedTime,
   isOfDeliveries,
-  isOfExpectations,
   perform,
   resultOf,
   scopeOf,
@@ -14,6 +13,28 @@ import {
 } from './actions.js';
 import { ApiError } from './api.js';
 import { visible } from './format.js';
+
+/**
+ * The texts that an operator enters in the dialog of an action.
+ *
+ * @type {Record<string, { name: 'reason' | 'until' | 'note', label: string, type: string, maxlength?: number, required?: boolean }[]>}
+ */
+const fields = {
+  acknowledge: [{ name: 'note', label: 'Note', type: 'text', maxlength: 500, required: true }],
+  close: [
+    {
+      name: 'note',
+      label: 'Note: why do you close it?',
+      type: 'text',
+      maxlength: 500,
+      required: true,
+    },
+  ],
+  pause: [
+    { name: 'reason', label: 'Why (optional)', type: 'text', maxlength: 500 },
+    { name: 'until', label: 'Ends by itself at (optional)', type: 'datetime-local' },
+  ],
+};
 
 /**
  * Asks for confirmation of an action and shows how many deliveries it would change. If the action fails, the dialog stays open
@@ -29,7 +50,6 @@ export function Confirm({ action, onDone, onCancel }) {
   const cancel = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [force, setForce] = useState(false);
   const [rate, setRate] = useState('');
-  const [note, setNote] = useState('');
   const [count, setCount] = useState(
     /** @type {import('./api.js').SelectionResult | null} */ (null),
   );
@@ -38,7 +58,9 @@ export function Confirm({ action, onDone, onCancel }) {
   const [busy, setBusy] = useState(false);
   const counts = isOfDeliveries(action);
   const ratePerSecond = rate === '' ? undefined : Number(rate);
-  const choice = { force, ratePerSecond, note: note.trim(), newestOnly: false };
+  const [texts, setTexts] = useState({ note: '', reason: '', until: '' });
+  const [note, reason] = [texts.note.trim(), texts.reason.trim()];
+  const choice = { force, ratePerSecond, note, reason, until: texts.until, newestOnly: false };
   const byFilter = action.kind === 'redrive' && 'filter' in action.target;
 
   useLayoutEffect(() => {
@@ -110,7 +132,7 @@ export function Confirm({ action, onDone, onCancel }) {
     <form onSubmit=${confirm}>
       <h2 id="ask-title">${visible(titleOf(action))}</h2>
       <div id="ask-text">
-        ${(counts || isOfExpectations(action)) && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
+        ${!('handler' in action) && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
         <p aria-live="polite">
           ${nothing ? nothingTo(action, force) : consequenceOf(action, count, uncounted)}
         </p>
@@ -151,19 +173,20 @@ export function Confirm({ action, onDone, onCancel }) {
           </span>
         </label>`
       }
-      ${
-        action.kind === 'close' &&
-        html`<label class="rate">
-          Note: why do you close it?
-          <input
-            maxlength="500"
-            autocomplete="off"
-            value=${note}
-            disabled=${busy}
-            onInput=${(/** @type {any} */ { currentTarget }) => setNote(currentTarget.value)}
-          />
-        </label>`
-      }
+      ${(fields[action.kind] ?? []).map(
+        ({ name, label, ...input }) =>
+          html`<label class="text" key=${name}>
+            ${label}
+            <input
+              ...${input}
+              autocomplete="off"
+              value=${texts[name]}
+              disabled=${busy}
+              onInput=${(/** @type {any} */ { currentTarget }) =>
+                setTexts({ ...texts, [name]: currentTarget.value })}
+            />
+          </label>`,
+      )}
       ${error && html`<p class="trouble" role="alert">${visible(error)}</p>`}
       <div class="buttons">
         <button type="button" ref=${cancel} disabled=${busy} onClick=${onCancel}>Cancel</button>
@@ -181,7 +204,7 @@ export function Confirm({ action, onDone, onCancel }) {
         <button
           type="submit"
           class=${['skip', 'pause', 'forget', 'close'].includes(action.kind) ? 'danger' : 'primary'}
-          disabled=${busy || (counts && !uncounted && !count?.deliveries) || (action.kind === 'close' && note.trim() === '')}
+          disabled=${busy || (counts && !uncounted && !count?.deliveries) || (fields[action.kind] ?? []).some(({ name, required }) => required && !choice[name])}
         >
           ${busy ? 'Working …' : verbOf(action, count)}
         </button>

@@ -37,12 +37,33 @@ export function Failures({ acted, ask }) {
       failures !== undefined &&
       failures.groups.length > 0 &&
       html`<p class="quiet note">${summaryOf(failures)}</p>
-        <${Groups} groups=${failures.groups} ask=${ask} />
+        <${Groups} groups=${failures.groups.filter(needsSomebody)} ask=${ask} />
+        <${Acknowledged}
+          groups=${failures.groups.filter((group) => !needsSomebody(group))}
+          ask=${ask}
+        />
         <nav class="pages" aria-label="Pages">
           <a href=${csvAddress('failures')} download>Download CSV</a>
         </nav>`
     }
   `;
+}
+
+/** Whether nobody has acknowledged the group, or it has changed since. @param {FailureGroup} group */
+function needsSomebody({ acknowledged }) {
+  return acknowledged === null || acknowledged.changed;
+}
+
+/**
+ * @param {object} props
+ * @param {readonly FailureGroup[]} props.groups
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function Acknowledged({ groups, ask }) {
+  if (groups.length === 0) return null;
+  return html`<h2>Acknowledged</h2>
+    <p class="quiet note">A group that gets more deliveries, or fails again, moves up.</p>
+    <${Groups} groups=${groups} ask=${ask} />`;
 }
 
 /** @param {import('./api.js').Failures} failures */
@@ -64,16 +85,25 @@ function summaryOf({ groups, more }) {
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 function Groups({ groups, ask }) {
+  if (groups.length === 0) return null;
   return html`<table class="cards failures" role="table">
     <thead role="rowgroup">
       <tr role="row">
-        ${['Error and handler', 'State', 'Deliveries', 'Failed', 'Example'].map(
+        ${[
+          'Error and handler',
+          'State',
+          'Deliveries',
+          'Companies',
+          'Failed',
+          'Last 24 hours',
+          'Example',
+        ].map(
           (title) =>
             html`<th
               role="columnheader"
               scope="col"
               key=${title}
-              class=${title === 'Deliveries' ? 'number' : ''}
+              class=${title === 'Deliveries' || title === 'Companies' ? 'number' : ''}
             >
               ${title}
             </th>`,
@@ -101,6 +131,7 @@ function Groups({ groups, ask }) {
  */
 function Group({ group, ask }) {
   const { handler, error, state, count, oldestAt, newestAt, company, eventId } = group;
+  const { companies, trend, acknowledged } = group;
   // The list has a filter for pending events. A running delivery is pending again after an error.
   const filter = { state: state === 'dead' ? 'dead' : 'pending', handler, error };
   const target = { filter, handler };
@@ -108,17 +139,20 @@ function Group({ group, ask }) {
   const again = state === 'dead' ? 'Redrive …' : 'Run now …';
   return html`<tr role="row">
     <td role="cell" class="what">
-      <a href=${listLink(filter)}><${Foreign} text=${error} class="type" /></a>
+      <a href=${listLink(filter)}><${ErrorText} parts=${group.parts} /></a>
       <${Foreign} text=${handler} class="handler" />
+      ${acknowledged && html`<${Note} note=${acknowledged} />`}
     </td>
     <td role="cell" class="state"><${Badge} state=${state} /></td>
     <td role="cell" class="number count">
       <span aria-hidden="true" class="quiet">×</span> ${number(count)}
     </td>
+    <td role="cell" class="number companies" data-title="Companies">${number(companies)}</td>
     <td role="cell" class="when">
-      <small>Oldest</small> <${Time} at=${oldestAt} /><br />
-      <small>Newest</small> <${Time} at=${newestAt} />
+      <small>First</small> <${Time} at=${oldestAt} /><br />
+      <small>Last</small> <${Time} at=${newestAt} />
     </td>
+    <td role="cell" class="hours"><${Trend} counts=${trend} /></td>
     <td role="cell" class="example" data-title="Example">
       <${ShortId} text=${eventId} what="event id" href=${eventLink({ company, id: eventId })} />
     </td>
@@ -127,8 +161,59 @@ function Group({ group, ask }) {
         aria-label=${`${again} ${label}`}
         onClick=${() => ask({ kind: 'redrive', target })}
       >
-        ${again}
+        ${again} <//
+      >${' '}
+      <${ActionButton}
+        aria-label=${`Acknowledge … ${label}`}
+        onClick=${() => ask({ kind: 'acknowledge', group })}
+      >
+        Acknowledge …
       <//>
     </td>
   </tr>`;
+}
+
+/** An error whose ids and numbers, every second part, are grey. @param {{ parts: readonly string[] }} props */
+function ErrorText({ parts }) {
+  return html`<bdi class="type"
+    >${parts.map((part, index) => (index % 2 === 0 ? visible(part) : html`<span class="varying">${visible(part)}</span>`))}</bdi
+  >`;
+}
+
+/** @param {{ note: NonNullable<FailureGroup['acknowledged']> }} props */
+function Note({ note: { who, note, at, changed } }) {
+  return html`<small class="ack"
+    >${changed && html`<span class="badge changed">changed</span>${' '}`}Acknowledged${
+      who !== null && html` by <${Foreign} text=${who} />`
+    }${' '}<${Time} at=${at} />: <${Foreign} text=${note}
+  /></small>`;
+}
+
+const BAR = 3;
+const HEIGHT = 18;
+
+/** Bars with the number of failed deliveries in each hour. @param {{ counts: readonly number[] }} props */
+function Trend({ counts }) {
+  const most = Math.max(1, ...counts);
+  const label = `Failed in each of the last ${counts.length} hours, the oldest first: ${counts.map(number).join(', ')}`;
+  return html`<svg
+    class="trend"
+    role="img"
+    aria-label=${label}
+    width=${counts.length * BAR}
+    height=${HEIGHT}
+  >
+    <title>${label}</title>
+    ${counts.map((count, hour) => {
+      const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
+      const top = HEIGHT - height;
+      return html`<rect
+        x=${hour * BAR}
+        y=${top}
+        width=${BAR - 1}
+        height=${height}
+        class=${count === 0 ? 'zero' : ''}
+      />`;
+    })}
+  </svg>`;
 }

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { Time, capped, duration, number, plural, total, visible } from './format.js';
+import { Foreign, Time, capped, duration, number, plural, total, visible } from './format.js';
 import { ActionButton } from './permission.js';
 import { listLink } from './route.js';
 
@@ -26,7 +26,9 @@ const RANGE = /** @type {const} */ ([
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Handlers({ handlers, stats, deliveries, range, ask }) {
-  const all = stats.paused.includes('*');
+  const pauseOf = (/** @type {string} */ name) =>
+    stats.paused.find(({ handler }) => handler === name);
+  const all = pauseOf('*');
   return html`<table class="counts" role="table">
     <thead role="rowgroup">
       <tr role="row">
@@ -44,17 +46,17 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
     <tbody role="rowgroup">
       ${brokenFirst(handlers, stats).map((handler) => {
         const { name } = handler;
-        const paused = stats.paused.includes(name);
+        const paused = pauseOf(name);
         return html`<tr role="row" key=${name}>
           <th role="rowheader" scope="row">
             <bdi>${visible(name)}</bdi>
-            ${paused && html`${' '}<span class="badge paused">paused</span>`}
+            <${Paused} pause=${paused} />
             <${Elsewhere} handler=${handler} />
           </th>
           ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} handler=${name} />`)}
           <${Range} counts=${handler.activity} />
           <td role="cell" class="act">
-            <${PauseButton} handler=${name} paused=${paused} ask=${ask} />
+            <${PauseButton} handler=${name} paused=${paused !== undefined} ask=${ask} />
             ${
               !handler.here &&
               html`${' '}<${ActionButton}
@@ -70,12 +72,12 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
     </tbody>
     <tfoot role="rowgroup">
       <tr role="row">
-        <th role="rowheader" scope="row">
-          All ${all && html`<span class="badge paused">paused</span>`}
-        </th>
+        <th role="rowheader" scope="row">All<${Paused} pause=${all} /></th>
         ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} />`)}
         <${Range} counts=${deliveries} />
-        <td role="cell" class="act"><${PauseButton} handler="*" paused=${all} ask=${ask} /></td>
+        <td role="cell" class="act">
+          <${PauseButton} handler="*" paused=${all !== undefined} ask=${ask} />
+        </td>
       </tr>
     </tfoot>
   </table>`;
@@ -91,6 +93,20 @@ function brokenFirst(handlers, stats) {
   /** @param {import('./api.js').Handler} handler */
   const dead = ({ name }) => sum(stats, 'dead', name).count;
   return handlers.toSorted((a, b) => dead(b) - dead(a));
+}
+
+/** @param {{ pause: import('./api.js').Pause | undefined }} props */
+function Paused({ pause }) {
+  if (pause === undefined) return null;
+  return html`${' '}<span class="badge paused">paused</span>
+    <small class="elsewhere"><${PauseFacts} pause=${pause} /></small>`;
+}
+
+/** Since when, by whom, until when and why a handler is paused. @param {{ pause: import('./api.js').Pause }} props */
+export function PauseFacts({ pause: { pausedAt, who, reason, until } }) {
+  return html`since <${Time} at=${pausedAt} />${who && html` by <${Foreign} text=${who} />`}${
+      until && html`, until <${Time} at=${until} />`
+    }${reason && html`: <${Foreign} text=${reason} />`}`;
 }
 
 /** @param {{ handler: import('./api.js').Handler }} props */

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { capped, timeOfDay, total, visible } from './format.js';
+import { PauseFacts } from './handlers.js';
 import { ActionButton } from './permission.js';
 import { searchLink } from './route.js';
 
@@ -96,14 +97,16 @@ export function Notices({ error, since, stats, notice, ask }) {
   return html`<div class="notices">
     <div role="alert">${error && html`<${Trouble} error=${error} since=${since} />`}</div>
     ${paused.map(
-      (handler) =>
-        html`<p class="notice paused" key=${handler}>
+      (pause) =>
+        html`<p class="notice paused" key=${pause.handler}>
           <span
             ><strong>Paused:</strong>${' '}
-            ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
-            wait. New events are still received.</span
+            ${pause.handler === '*' ? 'all handlers' : html`<bdi>${visible(pause.handler)}</bdi>`}${' '}
+            <${PauseFacts} pause=${pause} />. Deliveries wait. New events are still received.</span
           >
-          <${ActionButton} onClick=${() => ask({ kind: 'resume', handler })}>Resume …<//>
+          <${ActionButton} onClick=${() => ask({ kind: 'resume', handler: pause.handler })}>
+            Resume …
+          <//>
         </p>`,
     )}
     <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>

@@ -47,7 +47,7 @@ export function PaymentPage({ company, payment: name, order, overview, acted, as
   }
   const payments = paymentsOf(found);
   const [payment] = payments;
-  const { paused } = overview.stats;
+  const paused = overview.stats.paused.map(({ handler }) => handler);
   if (payment === undefined || payments.length > 1) {
     return html`${heading}
       <p class="note">${payments.length} payments have this reference.</p>

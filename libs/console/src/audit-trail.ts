@@ -1,136 +1,91 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { SelectionResult, SetupCheck } from 'nestjs-payments';
+import type { StoredAuditEntry } from 'nestjs-payments';
+import { ConsoleException } from './console-exception.filter.js';
+import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
 
-export const CONSOLE_ACTIONS = [
-  'redrive',
-  'skip',
-  'stop',
-  'pause',
-  'resume',
-  'forget',
-  'ask',
-  'close',
-  'setup',
-] as const;
-export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
-type RecordedAction = ConsoleAction | 'export';
-
 /** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
-/** Maximum number of remembered views. Views above this number are logged each time. */
+/** Maximum number of remembered views. Views above this number are recorded each time. */
 const MAX_REMEMBERED = 1_000;
-/** Applies to actions and to views separately, so that many views do not remove actions from the page. */
-export const MAX_ENTRIES = 500;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
 
-export type ActionResult = Partial<SelectionResult> & {
-  readonly polls?: number;
-  readonly closed?: number;
-  readonly checks?: readonly SetupCheck[];
-};
-
-/** An action of an operator, or the view of a payload. */
-export interface AuditEntry {
-  /** Number of the entry. Each process numbers its entries in order. */
-  readonly id: number;
-  /** When the action ended, by the process clock. */
-  readonly at: Date;
-  /** Name of the operator; `null` if it is not known. */
-  readonly who: string | null;
-  readonly action: RecordedAction | 'view';
-  /** Describes what the operator selected; empty if the request was not valid. */
-  readonly target: string;
-  /** The event whose payload was viewed; `null` for an action. */
-  readonly event: { readonly company: string; readonly id: string } | null;
-  readonly result: ActionResult;
-  /** Why the action was rejected or failed; `null` if it was performed. */
-  readonly error: string | null;
-}
-
 /**
- * Logs each action of an operator, and each view of a payload. Views are logged at most once per minute per operator
- * and event. Above {@link MAX_REMEMBERED} remembered views, further views are logged each time, so that the log
- * contains every view. The page shows the last entries of this process. No log line and no entry contains a payload.
+ * Records each action of an operator, and each view of a payload: first in the log, then in the inbox, from which every
+ * process shows them. Views are recorded at most once per minute per operator and event. Above {@link MAX_REMEMBERED}
+ * remembered views, further views are recorded each time, so that no view is missing. No log line and no entry contains
+ * a payload. If the inbox is not reachable, only the log contains the entry.
  */
 @Injectable()
 export class AuditTrail {
   readonly #logger = new Logger('PaymentsConsole');
-  /** When each view was logged, the oldest first. */
-  readonly #logged = new Map<string, number>();
-  readonly #actions: AuditEntry[] = [];
-  readonly #views: AuditEntry[] = [];
-  #count = 0;
-  /** When this process started to record entries. */
-  readonly since: Date;
+  /** When each view was recorded, the oldest first. */
+  readonly #viewed = new Map<string, number>();
 
-  constructor(@Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions) {
-    this.since = new Date(options.runtime.now());
-  }
+  constructor(
+    @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
+    private readonly inbox: ConsoleInbox,
+  ) {}
 
-  /** Records a view. Call this method before the payload is sent. `who` is `null` if the operator is not known. */
-  viewed(who: string | null, event: { company: string; id: string }): void {
+  /** Records a view. Await this method before the payload is sent. `who` is `null` if the operator is not known. */
+  async viewed(who: string | null, event: { company: string; id: string }): Promise<void> {
     const now = this.options.runtime.monotonic();
-    for (const [view, at] of this.#logged) {
+    for (const [view, at] of this.#viewed) {
       if (now - at < INTERVAL_MS) break;
-      this.#logged.delete(view);
+      this.#viewed.delete(view);
     }
     const { company, id } = event;
-    const target = `event ${JSON.stringify(id)} of company ${JSON.stringify(company)}`;
-    const view = `${JSON.stringify(who)} ${target}`;
-    if (this.#logged.has(view)) return;
-    if (this.#logged.size < MAX_REMEMBERED) this.#logged.set(view, now);
-    this.#logger.log(printable(`${operator(who)}: viewed ${target}`));
-    this.#keep(this.#views, { who, action: 'view', target, event, result: {}, error: null });
+    const text = `viewed event ${JSON.stringify(id)} of company ${JSON.stringify(company)}`;
+    const view = `${JSON.stringify(who)} ${text}`;
+    if (this.#viewed.has(view)) return;
+    if (this.#viewed.size < MAX_REMEMBERED) this.#viewed.set(view, now);
+    this.#logger.log(printable(`${operator(who)}: ${text}`));
+    await this.#store({ who, text, event, error: null });
   }
 
-  /** `kept` is `false` for an action that only counted or checked. The page does not show such an action. */
-  performed(
-    who: string | null,
-    action: RecordedAction,
-    { target, result, kept }: { target: string; result: ActionResult; kept: boolean },
-  ): void {
-    this.#logger.log(printable(`${operator(who)}: ${action} ${target}${countsOf(result)}`));
-    if (kept) this.#keep(this.#actions, { who, action, target, event: null, result, error: null });
+  /**
+   * Await this method before the result is sent.
+   *
+   * @param text what the operator did, such as `paused handler "book"`
+   * @param kept `false` for an action that only counted or checked. Only the log contains such an action.
+   */
+  async performed(who: string | null, text: string, kept: boolean): Promise<void> {
+    this.#logger.log(printable(`${operator(who)}: ${text}`));
+    if (kept) await this.#store({ who, text, event: null, error: null });
   }
 
-  failed(who: string | null, action: ConsoleAction, target: string, error: unknown): void {
+  /** @param text what the operator tried, such as `could not pause handler "book"` */
+  async failed(who: string | null, text: string, error: unknown): Promise<void> {
     const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
-    const what = [action, target].filter(Boolean).join(' ');
-    this.#logger.warn(printable(`${operator(who)}: ${what} was rejected or failed. ${cause}`));
-    this.#keep(this.#actions, { who, action, target, event: null, result: {}, error: cause });
+    this.#logger.warn(printable(`${operator(who)}: ${text}. ${cause}`));
+    await this.#store({ who, text, event: null, error: shortened(cause) });
   }
 
-  /** Returns the last entries, newest first. */
-  latest(show: 'all' | 'actions' | 'views', limit: number): AuditEntry[] {
-    const entries = [
-      ...(show === 'views' ? [] : this.#actions),
-      ...(show === 'actions' ? [] : this.#views),
-    ];
-    return entries.toSorted((a, b) => b.id - a.id).slice(0, limit);
+  /**
+   * Returns the last entries of all processes, newest first.
+   *
+   * @throws ConsoleException 503 if the inbox is not reachable.
+   */
+  latest(show: 'all' | 'actions' | 'views', limit: number): Promise<StoredAuditEntry[]> {
+    return this.inbox.call((inbox) => inbox.audit(show, limit));
   }
 
-  #keep(entries: AuditEntry[], { target, error, ...entry }: Omit<AuditEntry, 'id' | 'at'>): void {
-    this.#count += 1;
-    const at = new Date(this.options.runtime.now());
-    const texts = { target: shortened(target), error: error && shortened(error) };
-    entries.push({ id: this.#count, at, ...entry, ...texts });
-    if (entries.length > MAX_ENTRIES) entries.shift();
+  async #store(entry: Omit<StoredAuditEntry, 'id' | 'at'>): Promise<void> {
+    try {
+      const text = shortened(entry.text);
+      await this.inbox.call((inbox) => inbox.recordAudit({ ...entry, text }));
+    } catch (error) {
+      // The entry and the outage are in the log.
+      if (!(error instanceof ConsoleException)) throw error;
+    }
   }
 }
 
 function operator(who: string | null): string {
   return JSON.stringify(who ?? 'unknown');
-}
-
-function countsOf({ events, deliveries, polls, closed }: ActionResult): string {
-  if (polls !== undefined) return `, polls: ${polls}`;
-  if (closed !== undefined) return `, closed: ${closed}`;
-  if (deliveries === undefined) return '';
-  return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
 }
 
 function shortened(text: string): string {

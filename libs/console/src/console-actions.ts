@@ -1,23 +1,28 @@
 import { Injectable } from '@nestjs/common';
-import type {
-  EventPage,
-  ListQuery,
-  PaymentInbox,
-  RedriveQuery,
-  SelectionResult,
-} from 'nestjs-payments';
+import type { EventPage, PaymentInbox, RedriveQuery, SelectionResult } from 'nestjs-payments';
 import { AuditTrail } from './audit-trail.js';
-import type { ActionResult, ConsoleAction } from './audit-trail.js';
+import {
+  attempted,
+  counted,
+  factsOf,
+  failuresOf,
+  handlerOf,
+  named,
+  performed,
+  selectionOf,
+} from './audit-words.js';
+import type { ActionResult, ConsoleAction } from './audit-words.js';
 import { BulkSelection } from './bulk-selection.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import type { ConsolePermission } from './console-options.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
 import {
+  AcknowledgeDto,
   AskDto,
   CloseDto,
-  EventIdDto,
   HandlerDto,
+  PauseDto,
   RedriveDto,
   SetupDto,
   SkipDto,
@@ -26,9 +31,11 @@ import {
 import { validBody } from './request-validation.js';
 
 interface PlannedAction {
-  /** What the operator selected, for the audit trail. */
+  /** What the operator selected, in words after the verb of the action. */
   readonly target: string;
   readonly dryRun?: boolean;
+  /** Whether the action only starts a redrive. */
+  readonly started?: boolean;
   readonly run: () => Promise<ActionResult>;
 }
 
@@ -58,10 +65,12 @@ export class ConsoleActions {
         throw new ConsoleException(403, 'You may look, but not act. Ask an operator who may act.');
       }
       const result = await planned.run();
-      this.audit.performed(who, action, { target, result, kept: !planned.dryRun });
+      const { dryRun = false, started } = planned;
+      const text = performed(action, target, result, { dryRun, started });
+      await this.audit.performed(who, text, !dryRun);
       return result;
     } catch (error) {
-      this.audit.failed(who, action, target, error);
+      await this.audit.failed(who, attempted(action, target), error);
       throw error;
     } finally {
       this.overview.invalidate();
@@ -78,7 +87,9 @@ export class ConsoleActions {
           request instanceof RedriveDto ? redrive(inbox, who, request) : skip(inbox, request),
         );
       };
-      return { target: describe(request), dryRun: request.dryRun, run };
+      const { dryRun, filter, newestOnly = false } = request as SkipDto & Partial<RedriveDto>;
+      const started = action === 'redrive' && filter !== undefined && !newestOnly && !dryRun;
+      return { target: selectionOf(request), dryRun, started, run };
     }
     if (action === 'stop') {
       const { id } = await validBody(StopDto, body);
@@ -93,7 +104,7 @@ export class ConsoleActions {
       const run = async () => ({
         polls: await this.inbox.callExpectations((them) => them.askNow(expectations)),
       });
-      return { target: `${expectations.length} selected expectations`, run };
+      return { target: `about ${counted(expectations.length, 'expectation')}`, run };
     }
     if (action === 'close') {
       const { expectations, note } = await validBody(CloseDto, body);
@@ -110,17 +121,41 @@ export class ConsoleActions {
     }
     if (action === 'setup') {
       const { check, company } = await validBody(SetupDto, body);
-      const target = `check ${check}${company === undefined ? '' : ` of company ${company}`}`;
+      const target = `the check ${check}${company === undefined ? '' : ` of company ${company}`}`;
       const run = async () => ({ checks: await this.inbox.checkSetup(check, company) });
       return { target, dryRun: check !== 'webhook', run };
     }
+    if (action === 'acknowledge') {
+      const { note, ...group } = await validBody(AcknowledgeDto, body);
+      const run = async () => {
+        await this.inbox.call((inbox) =>
+          inbox.acknowledge({ ...group, newestAt: new Date(group.newestAt), who, note }),
+        );
+        return {};
+      };
+      return { target: failuresOf(group, note), run };
+    }
+    if (action === 'pause') {
+      const { handler, reason, until } = await validBody(PauseDto, body);
+      const facts = {
+        who: who ?? undefined,
+        reason,
+        until: until === undefined ? undefined : new Date(until),
+      };
+      const run = async () => {
+        await this.#requireKnown(handler, false);
+        await this.inbox.call((inbox) => inbox.pause(handler, facts)).catch(asBadRequest);
+        return {};
+      };
+      return { target: `${handlerOf(handler)}${factsOf(facts)}`, run };
+    }
     const { handler } = await validBody(HandlerDto, body);
-    const target = handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`;
+    const target = handlerOf(handler);
     if (action === 'forget') return { target, run: () => this.#forget(handler) };
     const run = async () => {
       // A handler that was forgotten while it was paused can still be resumed.
-      if (handler !== '*') await this.#requireKnown(handler, action === 'resume');
-      await this.inbox.call((inbox) => inbox[action](handler));
+      await this.#requireKnown(handler);
+      await this.inbox.call((inbox) => inbox.resume(handler));
       return {};
     };
     return { target, run };
@@ -139,7 +174,7 @@ export class ConsoleActions {
 
   /** @param stored whether to include handlers that are known only from a stored delivery or a pause */
   async #requireKnown(handler: string | undefined, stored = true): Promise<void> {
-    if (handler === undefined) return;
+    if (handler === undefined || handler === '*') return;
     const names = await this.inbox.call(async (inbox) => {
       const known = stored ? await handlersOf(inbox, await inbox.stats()) : await inbox.handlers();
       return known.map(({ name }) => name);
@@ -234,42 +269,7 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
   return selection.result;
 }
 
-/** Maximum number of selected events that the audit trail names. */
-const MAX_NAMED = 5;
-
-function describe(request: SkipDto | RedriveDto): string {
-  const { events, filter, handler, dryRun } = request;
-  const { force = false, ratePerSecond, newestOnly } = request as Partial<RedriveDto>;
-  return [
-    events === undefined
-      ? `the filter ${JSON.stringify(withoutTexts(filter!.toFilter()))}`
-      : named(events),
-    ...(handler === undefined ? [] : [`handler ${JSON.stringify(handler)}`]),
-    ...(force ? ['including done ones'] : []),
-    ...(ratePerSecond === undefined ? [] : [`${ratePerSecond} per second`]),
-    ...(newestOnly ? ['newest event only'] : []),
-    ...(dryRun ? ['counted only'] : []),
-  ].join(', ');
-}
-
-function named(events: readonly EventIdDto[], what = 'event'): string {
-  const names = events
-    .slice(0, MAX_NAMED)
-    .map(({ company, id }) =>
-      company === 'default'
-        ? JSON.stringify(id)
-        : `${JSON.stringify(id)} of company ${JSON.stringify(company)}`,
-    );
-  if (events.length === 1) return `${what} ${names[0]}`;
-  const more = events.length - names.length;
-  return `${events.length} ${what}s: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** Replaces the search text and the error with their lengths, because they may contain a customer's data. */
-export function withoutTexts({ search, error, ...filter }: ListQuery): object {
-  return {
-    ...filter,
-    ...(search !== undefined && { search: `${search.length} characters` }),
-    ...(error !== undefined && { error: `${error.length} characters` }),
-  };
+/** Throws an exception with the status 400 for a TypeError, which the inbox throws for a value out of bounds. */
+function asBadRequest(error: unknown): never {
+  throw error instanceof TypeError ? badRequest(error.message) : error;
 }

@@ -1,7 +1,8 @@
 import { Get, Inject, Injectable, Post, Req, Res } from '@nestjs/common';
 import type { StoredEvent } from 'nestjs-payments';
-import { AuditTrail, CONSOLE_ACTIONS } from './audit-trail.js';
-import { ConsoleActions, withoutTexts } from './console-actions.js';
+import { AuditTrail } from './audit-trail.js';
+import { CONSOLE_ACTIONS, exported } from './audit-words.js';
+import { ConsoleActions } from './console-actions.js';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { findPayment } from './console-payment.js';
@@ -79,7 +80,7 @@ export class ConsoleApi {
         'The inbox has no event with this id. The event may have been deleted.',
       );
     }
-    this.audit.viewed(who, { company, id });
+    await this.audit.viewed(who, { company, id });
     this.responses.json(response, 200, withPayload(event));
   }
 
@@ -122,8 +123,7 @@ export class ConsoleApi {
     const { text, rows, more, filter } = await this.csv
       .file(list, queryOf(request))
       .catch(asBadCursor);
-    const target = `${rows} ${list}, the filter ${JSON.stringify(withoutTexts(filter))}`;
-    this.audit.performed(who, 'export', { target, result: {}, kept: true });
+    await this.audit.performed(who, exported(list, rows, filter), true);
     const day = new Date(this.options.runtime.now()).toISOString().slice(0, 10);
     const name = `${list}-${day}${more ? '-incomplete' : ''}.csv`;
     const headers = {
@@ -136,8 +136,7 @@ export class ConsoleApi {
   @Get('api/audit')
   async showAudit(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const { show, limit } = await validQuery(AuditQueryDto, queryOf(request));
-    const entries = this.audit.latest(show, limit);
-    this.responses.json(response, 200, { since: this.audit.since, entries });
+    this.responses.json(response, 200, { entries: await this.audit.latest(show, limit) });
   }
 
   @Post('api/:action')

@@ -194,7 +194,7 @@ export async function handlersOf(
   { deliveries, paused }: InboxStats,
 ): Promise<Omit<ConsoleHandler, 'activity'>[]> {
   const known = new Map<string, Omit<ConsoleHandler, 'activity'>>();
-  for (const name of [...deliveries.map(({ handler }) => handler), ...paused]) {
+  for (const name of [...deliveries, ...paused].map(({ handler }) => handler)) {
     if (name !== '*') known.set(name, { name, here: false, lastSeenAt: null });
   }
   for (const { name, here, lastSeenAt } of await inbox.handlers()) {

@@ -216,10 +216,42 @@ export class StopDto {
   id!: string;
 }
 
+/** A group of failures as the operator saw it, and the operator's note. */
+export class AcknowledgeDto {
+  @Text(200)
+  handler!: string;
+
+  @Choice(['dead', 'retrying'])
+  state!: 'dead' | 'retrying';
+
+  @AnyText()
+  error!: string;
+
+  @WholeNumber(1, 10_000)
+  count!: number;
+
+  @DateOrTime()
+  newestAt!: string;
+
+  @Text(500)
+  note!: string;
+}
+
 /** The handler to pause, resume or forget. `*` pauses or resumes all handlers. */
 export class HandlerDto {
   @Matches(/^\P{Cc}{1,200}$/u, { message: 'the name of a handler, or * for all' })
   handler!: string;
+}
+
+/** The handler to pause, why, and when the pause ends by itself. */
+export class PauseDto extends HandlerDto {
+  @Optional()
+  @Text(500)
+  reason?: string;
+
+  @Optional()
+  @DateOrTime()
+  until?: string;
 }
 
 export class SetupDto {

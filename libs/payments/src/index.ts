@@ -39,10 +39,16 @@ export type { InboxHandler } from './inbox/store/handler-catalog-cache.js';
 export type { EventSummary } from './inbox/store/stored-event.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
 export type { HandlerLoad, RunDueResult } from './inbox/work/inbox-worker.js';
+export type { AuditEntry, StoredAuditEntry } from './inbox/operate/audit-trail.js';
+export { errorParts } from './inbox/operate/failure-groups.js';
 export type {
-  DeliveryQuery,
+  Acknowledgement,
   FailureGroup,
   Failures,
+  StoredAcknowledgement,
+} from './inbox/operate/failure-groups.js';
+export type {
+  DeliveryQuery,
   RedriveQuery,
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
@@ -85,9 +91,11 @@ export type {
   ExpectationFilter,
   ExpectationPage,
   ExpectationState,
+  HandlerPause,
   InboxCapabilities,
   InboxActivity,
   InboxStats,
+  PauseFacts,
   PollResult,
   RangeCounts,
   RequestState,

@@ -42,9 +42,9 @@ consoleOnEachAdapter((start) => {
       deliveries: 2,
     });
     expect(app.actions.slice(0, 3)).toEqual([
-      'log "ann": skip the filter {"search":"4 characters"}, counted only, deliveries: 2, events: 2 PaymentsConsole',
-      'log "ann": skip the filter {"search":"4 characters"}, deliveries: 2, events: 2 PaymentsConsole',
-      'log "ann": redrive the filter {}, handler "Orders.markPaid", 5 per second, deliveries: 1, events: 1 PaymentsConsole',
+      'log "ann": counted 2 deliveries in the state dead found by a search of 4 characters to skip PaymentsConsole',
+      'log "ann": skipped 2 deliveries in the state dead found by a search of 4 characters PaymentsConsole',
+      'log "ann": started to redrive 1 delivery of handler "Orders.markPaid" in the state dead at 5 per second PaymentsConsole',
     ]);
   });
 
@@ -74,8 +74,8 @@ consoleOnEachAdapter((start) => {
     });
     expect(await app.states('e-4')).toEqual({ 'Orders.markPaid': 'dead' });
     expect(app.actions.slice(-2)).toEqual([
-      `log "ann": stop redrive "${id}" PaymentsConsole`,
-      `warn "ann": stop redrive "${id}" was rejected or failed. The redrive has already ended. PaymentsConsole`,
+      `log "ann": stopped redrive "${id}" PaymentsConsole`,
+      `warn "ann": could not stop redrive "${id}". The redrive has already ended. PaymentsConsole`,
     ]);
     app.runtime.advance(3_600_000);
     expect(await shown()).toEqual([]);
@@ -94,7 +94,7 @@ consoleOnEachAdapter((start) => {
       expect(await app.states(id)).toEqual({ 'Orders.markPaid': 'dead' });
     }
     expect((await app.get('/api/redrives')).body).toEqual({ redrives: [] });
-    expect(app.actions.at(-1)).toContain('newest event only, deliveries: 1');
+    expect(app.actions.at(-1)).toContain('redrove 1 delivery in the state dead found by a search of 2 characters of the newest event');
     const none = { filter: { search: 'x' }, newestOnly: true };
     expect((await app.post('redrive', none)).body).toEqual({ events: 0, deliveries: 0 });
   });
@@ -128,7 +128,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('e-1')).toEqual({ [handler]: 'dead' });
     expect(app.actions).toEqual([
       expect.stringMatching(
-        /^warn "ann": forget handler "Orders.markPaid" was rejected or failed. A running process has/,
+        /^warn "ann": could not forget handler "Orders.markPaid". A running process has/,
       ),
     ]);
   });
@@ -138,16 +138,18 @@ consoleOnEachAdapter((start) => {
     for (const handler of ['Orders.markPaid', '*']) {
       expect(await app.post('pause', { handler })).toMatchObject({ status: 200, text: '{}' });
       const paused = await app.get('/api/overview');
-      expect(paused.body).toMatchObject({ stats: { paused: [handler] } });
+      expect(paused.body).toMatchObject({
+        stats: { paused: [{ handler, who: 'ann', reason: null, until: null }] },
+      });
       expect(await app.post('resume', { handler })).toMatchObject({ status: 200, text: '{}' });
       const resumed = await app.get('/api/overview');
       expect(resumed.body).toMatchObject({ stats: { paused: [] } });
     }
     expect(app.actions).toEqual([
-      'log "ann": pause handler "Orders.markPaid" PaymentsConsole',
-      'log "ann": resume handler "Orders.markPaid" PaymentsConsole',
-      'log "ann": pause all handlers PaymentsConsole',
-      'log "ann": resume all handlers PaymentsConsole',
+      'log "ann": paused handler "Orders.markPaid" PaymentsConsole',
+      'log "ann": resumed handler "Orders.markPaid" PaymentsConsole',
+      'log "ann": paused all handlers PaymentsConsole',
+      'log "ann": resumed all handlers PaymentsConsole',
     ]);
   });
 
@@ -166,9 +168,7 @@ consoleOnEachAdapter((start) => {
     );
     expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'dead' });
     expect(app.orders.seen).toEqual(['e-1', 'e-2', 'e-1']);
-    expect(app.actions).toEqual([
-      'log "ann": redrive event "e-1", deliveries: 1, events: 1 PaymentsConsole',
-    ]);
+    expect(app.actions).toEqual(['log "ann": redrove 1 delivery of event "e-1" PaymentsConsole']);
     expect(app.log.join('\n')).not.toContain('Jane Roe');
   });
 
@@ -341,7 +341,7 @@ it('the console forgets a handler that no running process has registered, skips 
   });
   expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done', [handler]: 'skipped' });
   expect(app.actions).toEqual([
-    'log "ann": forget handler "Receipts.send", deliveries: 1 PaymentsConsole',
+    'log "ann": forgot handler "Receipts.send" and skipped 1 delivery PaymentsConsole',
   ]);
   await app.post('resume', { handler });
   expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);

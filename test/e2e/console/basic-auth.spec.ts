@@ -56,7 +56,7 @@ consoleOnEachAdapter((start) => {
     const decomposed = basic('Bjørn', 'pässword þat is long: ü'.normalize('NFD'));
     expect((await app.get('/api/overview', decomposed)).body).toMatchObject({ who: 'Bjørn' });
     await app.post('pause', { handler: '*' }, { headers: { ...ACTION, ...other } });
-    expect(app.log.filter((line) => line.includes('"Bjørn": pause all handlers'))).toHaveLength(1);
+    expect(app.log.filter((line) => line.includes('"Bjørn": paused all handlers'))).toHaveLength(1);
     expect(app.log.join('\n')).not.toMatch(/correct horse|pässword/);
   });
 

@@ -243,10 +243,10 @@ describeInBrowser('keyboard shortcuts of the inbox console', (browser) => {
   it('the console moves with j and k through rows that have no link, and Enter opens nothing there', async () => {
     await using console = await start(browser, 'audit');
     const { page } = console;
-    const entry = { at: '2026-11-20T08:00:00.000Z', who: 'ann', action: 'pause', event: null };
+    const entry = { at: '2026-11-20T08:00:00.000Z', who: 'ann', event: null, error: null };
     await changed(page, 'audit', (body) => ({
       ...body,
-      entries: [2, 1].map((id) => ({ ...entry, id, target: `no. ${id}`, result: {}, error: null })),
+      entries: [2, 1].map((id) => ({ ...entry, id, text: `no. ${id}` })),
     }));
     await page.reload();
     await page.getByText('no. 1').waitFor();

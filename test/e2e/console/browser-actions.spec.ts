@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { none } from 'nestjs-payments';
+import { none, PaymentInboxError } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { Page } from 'playwright-core';
 import { isFocused } from '../../support/browser/page-appearance.js';
@@ -58,8 +58,9 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByRole('link', { name: 'Back to the list' }).click();
     await page.getByText('No event matches.').waitFor();
     expect(
-      app.merchant.log.matching(/"ada": redrive event "evt_1".*Orders\.markPaid.*deliveries: 1/)
-        .length,
+      app.merchant.log.matching(
+        /"ada": redrove 1 delivery of event "evt_1" of handler "Orders\.markPaid"/,
+      ).length,
     ).toBeGreaterThan(0);
   });
 
@@ -104,7 +105,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
       'Mailer.receipt': 'done',
     });
     expect(app.handlers.ran).toEqual(ran);
-    expect(app.merchant.log.matching(/"ada": redrive(?!.*counted only)/)).toEqual([]);
+    expect(app.merchant.log.matching(/"ada": (redrove|started)/)).toEqual([]);
   });
 
   it('the console redrives selected events only', async () => {
@@ -158,7 +159,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await delivery.getByText('skipped', { exact: true }).waitFor();
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('skipped');
     expect(
-      app.merchant.log.matching(/"ada": skip event "evt_1".*deliveries: 1/).length,
+      app.merchant.log.matching(/"ada": skipped 1 delivery of event "evt_1"/).length,
     ).toBeGreaterThan(0);
   });
 
@@ -183,7 +184,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
     await confirm(page);
     await page.getByText('Orders.markPaid is paused.').waitFor();
-    expect((await app.inbox.stats()).paused).toEqual(['Orders.markPaid']);
+    expect((await app.inbox.stats()).paused).toMatchObject([{ handler: 'Orders.markPaid' }]);
     await page.getByText('Paused: Orders.markPaid').waitFor();
 
     await page.getByRole('button', { name: 'Resume Orders.markPaid' }).click();
@@ -191,8 +192,31 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByText('Orders.markPaid is resumed.').waitFor();
     expect((await app.inbox.stats()).paused).toEqual([]);
     await eventually(async () => expect(await page.getByText('Paused:').count()).toBe(0));
-    const lines = app.merchant.log.matching(/"ada": (pause|resume) handler "Orders\.markPaid"/);
+    const lines = app.merchant.log.matching(/"ada": (paused|resumed) handler "Orders\.markPaid"/);
     expect(lines).toHaveLength(2);
+  });
+
+  it('OP-42 the console pauses a handler with a reason and an end, and shows both until the pause ends by itself', async () => {
+    await using app = await ConsoleApplication.start({ worker: { retry: none, leaseMs: 1000 } });
+    const page = await app.open(browser());
+    await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Why (optional)').fill('the ledger is migrated');
+    await dialog.getByLabel('Ends by itself at (optional)').fill('2020-01-01T00:00');
+    await dialog.locator('button[type=submit]').click();
+    await dialog.getByText('"until" must be in the future').waitFor();
+    await dialog.getByLabel('Ends by itself at (optional)').fill('2999-01-01T00:00');
+    await confirm(page);
+    const facts = /since \d\d:\d\d:\d\d .* by ada, until .*00:00:00 .*: the ledger is migrated/s;
+    await page.locator('.notice.paused').filter({ hasText: facts }).waitFor();
+    await page.getByRole('row', { name: 'Orders.markPaid' }).getByText(facts).waitFor();
+    const [pause] = (await app.inbox.stats()).paused;
+    expect(pause).toMatchObject({ who: 'ada', until: new Date('2999-01-01T00:00') });
+
+    const until = new Date(Date.now() + 1000);
+    await app.inbox.pause('Orders.markPaid', { until });
+    await page.locator('.notice.paused').waitFor({ state: 'detached' });
+    expect((await app.inbox.stats()).paused).toEqual([]);
   });
 
   it('the console forgets a handler that is only in the database, and skips its deliveries', async () => {
@@ -223,7 +247,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await row.waitFor({ state: 'detached' });
     expect(await app.states('evt_1')).toEqual({ 'Old.handler': 'skipped' });
     expect(
-      app.merchant.log.matching(/"ada": forget handler "Old\.handler", deliveries: 1/),
+      app.merchant.log.matching(/"ada": forgot handler "Old\.handler" and skipped 1 delivery/),
     ).toHaveLength(1);
     await rm(folder, { recursive: true });
   });
@@ -324,7 +348,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await page.getByRole('region', { name: 'Redrives' }).getByText('stopped').waitFor();
     const { events } = await app.inbox.list({ state: 'dead', limit: 100 });
     expect(events.length).toBeGreaterThan(20);
-    expect(app.merchant.log.matching(/"ada": stop redrive/)).toHaveLength(1);
+    expect(app.merchant.log.matching(/"ada": stopped redrive/)).toHaveLength(1);
   });
 
   it('if the server rejects the request to count the deliveries, the operator cannot confirm the action in the dialog of the console', async () => {
@@ -383,18 +407,35 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     await eventually(async () => expect(await rows.count()).toBe(2));
     const [action, view] = await rows.allInnerTexts();
     expect(action).toMatch(
-      /\d\d:\d\d:\d\d \S+\s+ada\s+Redrive event "evt_1".*done\s+1 delivery of 1 event/s,
+      /\d\d:\d\d:\d\d \S+\s+ada\s+redrove 1 delivery of event "evt_1" of handler "Orders.markPaid"\s+done/s,
     );
-    expect(view).toMatch(/ada\s+View of a payload evt_1\s+done/s);
+    expect(view).toMatch(/ada\s+viewed event "evt_1" of company "default"\s+done/s);
 
     await page.getByRole('link', { name: 'Actions', exact: true }).click();
     await eventually(async () => expect(await rows.count()).toBe(1));
     await page.reload();
-    await rows.getByText('Redrive').waitFor();
+    await rows.getByText('redrove').waitFor();
     expect(page.url()).toContain('#/audit?show=actions');
     await page.getByRole('link', { name: 'Views of payloads' }).click();
     await rows.getByRole('link', { name: 'evt_1' }).click();
     await page.getByRole('heading', { level: 1, name: 'transaction.completed' }).waitFor();
+  });
+
+  it('OP-43 the audit page of the console shows the entries of an earlier process, and a message while the audit is not reachable', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'payments-audit-'));
+    const inbox = () => sqliteInbox({ file: join(folder, 'inbox.db') });
+    {
+      await using before = await ConsoleApplication.start({ inbox: inbox() });
+      await before.inbox.recordAudit({ who: 'ann', text: 'did it', event: null, error: null });
+    }
+    await using app = await ConsoleApplication.start({ inbox: inbox() });
+    const page = await app.open(browser(), 'audit');
+    await page.getByText('did it').waitFor();
+    app.inbox.audit = async () => {
+      throw new PaymentInboxError('inbox_unavailable', 'no database');
+    };
+    await page.getByText('The audit is not reachable.').waitFor();
+    await rm(folder, { recursive: true });
   });
 
   it('the audit page of the console shows rejected actions with their cause, HTML as plain text, and U+202E as an escape', async () => {
@@ -403,10 +444,8 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     const page = await app.open(browser(), 'audit');
     const entry = {
       at: '2026-11-20T08:00:00.000Z',
-      action: 'pause',
-      target: 'handler "<img src=x onerror=alert(1)>\u202e"',
+      text: 'could not pause handler "<img src=x onerror=alert(1)>\u202e"',
       event: null,
-      result: {},
     };
     const entries = Array.from({ length: 100 }, (_, index) => ({
       ...entry,
@@ -423,7 +462,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     const [first, second] = await page.locator('.audit tbody tr').allInnerTexts();
     expect(first).toContain('unknown');
     expect(second).toContain('<b>ann</b>');
-    expect(second).toContain('Pause handler "<img src=x onerror=alert(1)>\\u202e"');
+    expect(second).toContain('pause handler "<img src=x onerror=alert(1)>\\u202e"');
     expect(second).toMatch(/rejected or failed\s+No handler has this <i>name<\/i>\./);
     await page.getByRole('link', { name: 'Show all' }).click();
     await page.getByText('101 entries on this page').waitFor();

@@ -259,7 +259,11 @@ describeInBrowser('failures in the inbox console', (browser) => {
     await page.getByText('4 failed deliveries: 4 dead, 0 retrying.').waitFor();
     const group = page.getByRole('row', { name: /HTTP 503 from ledger/ });
     expect((await group.innerText()).replace(/\s+/g, ' ')).toMatch(
-      /HTTP 503 from ledger, request a1b2c3d3 Orders\.markPaid dead × 3 Oldest \d\d:\d\d:\d\d \S+ Newest \d\d:\d\d:\d\d \S+ evt_3 Redrive …/,
+      /HTTP 503 from ledger, request a1b2c3d3 Orders\.markPaid dead × 3 1 First \d\d:\d\d:\d\d \S+ Last \d\d:\d\d:\d\d \S+ evt_3 Redrive … Acknowledge …/,
+    );
+    expect(await group.locator('.varying').allInnerTexts()).toEqual(['a1b2c3d3']);
+    expect(await group.getByRole('img').getAttribute('aria-label')).toMatch(
+      /^Failed in each of the last 24 hours, the oldest first: (0, ){22,23}.*3$/,
     );
     expect(await group.getByRole('link', { name: 'evt_3' }).getAttribute('href')).toBe(
       '#/events/default/evt_3',
@@ -286,6 +290,36 @@ describeInBrowser('failures in the inbox console', (browser) => {
     await app.settled('evt_1');
     expect(await app.states('evt_1')).toMatchObject({ 'Orders.markPaid': 'done' });
     expect(await app.states('evt_4')).toMatchObject({ 'Orders.markPaid': 'dead' });
+  });
+
+  it('OP-41 the console shows an acknowledged group of failures with its note below the others, and above them again after it has changed', async () => {
+    await using app = await broken();
+    const page = await app.open(browser(), 'failures');
+    await page.getByRole('button', { name: /^Acknowledge … .*HTTP 503/ }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.innerText()).toMatch(
+      /3 deliveries, handler Orders\.markPaid, with the error/,
+    );
+    await dialog.getByLabel('Note').fill(' the ledger team <b>knows</b> ');
+    await confirm(page);
+    await page.getByText('The group is acknowledged.').waitFor();
+    await page.getByRole('heading', { name: 'Acknowledged' }).waitFor();
+    const rows = page.locator('.failures tbody tr');
+    const [open, known] = await rows.allInnerTexts();
+    expect(open).not.toContain('HTTP 503');
+    expect(known).toMatch(/HTTP 503[^]*Acknowledged by ada .*: the ledger team <b>knows<\/b>/);
+    expect(known).not.toContain('changed');
+
+    app.handlers.trouble = 'HTTP 503 from ledger, request a1b2c3d9';
+    await app.receive({ id: 'evt_9' });
+    await page.getByRole('heading', { name: 'Acknowledged' }).waitFor({ state: 'detached' });
+    expect((await rows.allInnerTexts())[0]).toMatch(
+      /HTTP 503[^]*changed[^]*Acknowledged by ada .*: the ledger team/,
+    );
+    await page.goto(`${app.url}#/audit`);
+    await page
+      .getByText('acknowledged 3 deliveries of handler "Orders.markPaid" with the error')
+      .waitFor();
   });
 
   it('the console shows a message if there are no failures', async () => {

@@ -144,7 +144,7 @@ consoleOnEachAdapter((start) => {
       await using app = await start({ nest: BODY_OPTIONS[option]! });
       expect(await app.post('pause', { handler: '*' })).toMatchObject({ status: 200, body: {} });
       const { body } = await app.get('/api/overview');
-      expect(body).toMatchObject({ stats: { paused: ['*'] } });
+      expect(body).toMatchObject({ stats: { paused: [{ handler: '*' }] } });
       const malformed = await app.post('pause', '{"handler":');
       expect(malformed.status).toBe(400);
     },

@@ -31,10 +31,13 @@ consoleOnEachAdapter((start) => {
     const dead = await app.get('/api/csv/events?state=dead&search=order');
     expect(dead.text.split('\r\n')).toHaveLength(3);
     expect(app.actions.at(-1)).toBe(
-      'log "ann": export 1 events, the filter {"state":"dead","order":"newest","search":"5 characters"} PaymentsConsole',
+      'log "ann": exported 1 row of events: state dead, search of 5 characters, order newest PaymentsConsole',
     );
     const { body } = await app.get('/api/audit');
-    expect(body['entries']).toMatchObject([{ action: 'export' }, { action: 'export' }]);
+    expect(body['entries']).toMatchObject([
+      { text: expect.stringMatching(/^exported/) },
+      { text: expect.stringMatching(/^exported/) },
+    ]);
   });
 
   it('OP-30 a CSV file has at most 10,000 rows, and its name says if more rows match', async () => {

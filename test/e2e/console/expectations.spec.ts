@@ -109,9 +109,7 @@ consoleOnEachAdapter((start) => {
     });
     expect(service.lookups).toEqual(['t-1']);
     expect(app.orders.seen).toHaveLength(1);
-    expect(app.actions).toEqual([
-      'log "ann": ask 2 selected expectations, polls: 1 PaymentsConsole',
-    ]);
+    expect(app.actions).toEqual(['log "ann": asked about 2 expectations: 1 poll PaymentsConsole']);
   });
 
   it('EX-21 the console closes expectations with a note and the name of the operator, and an event that arrives later is handled', async () => {
@@ -131,7 +129,7 @@ consoleOnEachAdapter((start) => {
     const closed = await app.post('close', { expectations: selection, note });
     expect(closed).toMatchObject({ status: 200, body: { closed: 1 } });
     expect(app.actions.at(-1)).toBe(
-      'log "ann": close 2 expectations: "order-1", "nobody", closed: 1 PaymentsConsole',
+      'log "ann": closed 2 expectations: "order-1", "nobody" (1 was open) PaymentsConsole',
     );
     const { body } = await app.get('/api/expectations?state=cancelled');
     const ended = { state: 'cancelled', cancelled: { by: 'ann', note }, nextPollAt: null };

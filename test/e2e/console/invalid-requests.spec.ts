@@ -173,7 +173,9 @@ consoleOnEachAdapter((start) => {
         title,
         status: 400,
         response: { error: expect.stringContaining(message) },
-        log: expect.stringMatching(`^warn "ann": ${action} (.* )?was rejected or failed. `),
+        log: expect.stringMatching(
+          `^warn "ann": could not ${action === 'setup' ? 'run' : action}\\b`,
+        ),
       });
     }
     expect(app.actions).toHaveLength(BODIES.length);
@@ -197,7 +199,7 @@ consoleOnEachAdapter((start) => {
       status: 404,
       body: {
         error:
-          'There is no such action. The actions are redrive, skip, stop, pause, resume, forget, ask, close, setup.',
+          'There is no such action. The actions are redrive, skip, stop, acknowledge, pause, resume, forget, ask, close, setup.',
       },
     });
   });
@@ -208,7 +210,7 @@ consoleOnEachAdapter((start) => {
     await app.post('pause', { handler });
     await app.post('pause', { handler: 'x"\u2028 "root": redrive everything' });
     await app.post('pause', { ['a\nb']: 1 });
-    const lines = app.log.filter((line) => line.startsWith('warn "ann": pause '));
+    const lines = app.log.filter((line) => line.startsWith('warn "ann": could not pause'));
     expect(lines).toHaveLength(3);
     for (const line of lines) expect(line).not.toMatch(/[\n\r\u2028]/);
   });

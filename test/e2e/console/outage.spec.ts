@@ -4,18 +4,34 @@ import type { InboxDefinition } from 'nestjs-payments';
 import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { consoleOnEachAdapter } from '../../support/console/console-application.js';
 
-const METHODS = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];
+const METHODS = [
+  'find',
+  'list',
+  'stats',
+  'failures',
+  'activity',
+  'redrive',
+  'skip',
+  'pause',
+  'forgetHandler',
+];
 
-/** A store in memory whose methods reject while `failure` is set. */
+/** A store in memory whose methods reject while `failure` is set, or only its records while `noRecords` is set. */
 class FailingInbox implements InboxDefinition {
   readonly name = 'failing';
   failure: Error | undefined;
+  noRecords: Error | undefined;
 
   create(...args: Parameters<InboxDefinition['create']>): InboxStore {
     const store = memoryInbox().create(...args);
     return new Proxy(store, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name, target);
+        const failure = this.failure ?? this.noRecords;
+        if (name === 'records' && failure !== undefined) {
+          const reject = () => Promise.reject(failure);
+          return { put: reject, list: reject, remove: reject };
+        }
         if (typeof value !== 'function') return value;
         return (...given: unknown[]): unknown =>
           METHODS.includes(String(name)) && this.failure !== undefined
@@ -33,7 +49,13 @@ const OUTAGES: [string, Error][] = [
     Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' }),
   ],
 ];
-const GETS = ['/api/overview', '/api/events', '/api/event?company=default&id=e-1'];
+const GETS = [
+  '/api/overview',
+  '/api/events',
+  '/api/event?company=default&id=e-1',
+  '/api/failures',
+  '/api/audit',
+];
 const POSTS: [string, object][] = [
   ['redrive', { filter: {} }],
   ['redrive', { events: [{ company: 'default', id: 'e-1' }] }],
@@ -72,13 +94,44 @@ consoleOnEachAdapter((start) => {
         line.startsWith('warn The console cannot reach the inbox'),
       );
       expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
-      const failed = app.log.filter((line) => /"ann": \w+ .*was rejected or failed/.test(line));
+      const failed = app.log.filter((line) => /"ann": could not /.test(line));
       expect(failed).toHaveLength(POSTS.length);
       inbox.failure = undefined;
       app.runtime.advance(1000);
       for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
     },
   );
+
+  it('OP-43 if the audit is not reachable, the console performs and logs an action, and responds 503 to the audit page', async () => {
+    const inbox = new FailingInbox();
+    await using app = await start({ payments: { inbox } });
+    await app.deliver({ id: 'e-1' });
+    inbox.noRecords = new Error('no table');
+    expect(await app.post('pause', { handler: '*' })).toMatchObject({ status: 200 });
+    expect(await app.get('/api/event?company=default&id=e-1')).toMatchObject({ status: 200 });
+    expect(await app.get('/api/audit')).toMatchObject({ status: 503 });
+    expect(app.log).toContain('log "ann": paused all handlers PaymentsConsole');
+    expect(app.log).toContain('log "ann": viewed event "e-1" of company "default" PaymentsConsole');
+    inbox.noRecords = undefined;
+    expect((await app.get('/api/audit')).body).toEqual({ entries: [] });
+  });
+
+  it('OP-43 the console records an action before it sends the result', async () => {
+    const inbox = new FailingInbox();
+    await using app = await start({ payments: { inbox } });
+    const recorded: string[] = [];
+    const own = app.merchant.app.get(PaymentInbox);
+    const record = own.recordAudit.bind(own);
+    own.recordAudit = async (entry) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      await record(entry);
+      recorded.push(entry.text);
+    };
+    await app.post('pause', { handler: '*' });
+    expect(recorded).toEqual(['paused all handlers']);
+    await app.post('pause', { handler: 'nobody' });
+    expect(recorded[1]).toBe('could not pause handler "nobody"');
+  });
 
   it('the console responds 500 for a programming error, and logs the error with its stack', async () => {
     await using app = await start();

@@ -71,7 +71,7 @@ consoleOnEachAdapter((start) => {
         deliveries: [{ handler, state: 'dead', count: 1, more: false }],
         unhandled: { count: 1, more: false },
         oldestPendingMs: null,
-        paused: [handler],
+        paused: [{ handler }],
       },
       arrivals: {
         lastRequestAt: new Date(app.runtime.now()).toISOString(),
@@ -215,7 +215,7 @@ consoleOnEachAdapter((start) => {
     expect(queries).toBe(2);
     await app.post('pause', { handler: '*' });
     const { body } = await app.get('/api/overview');
-    expect(body).toMatchObject({ stats: { paused: ['*'] } });
+    expect(body).toMatchObject({ stats: { paused: [{ handler: '*' }] } });
   });
 
   it('the console reads the closed minutes at most every 10 seconds per time range, and again one second after an error', async () => {
@@ -285,8 +285,7 @@ consoleOnEachAdapter((start) => {
     const redriven = await app.post('redrive', { ...target(ledger!), ratePerSecond: 1000 });
     expect(redriven.body).toEqual({ events: 3, deliveries: 3 });
     expect(await app.states('e-4')).toMatchObject({ 'Ledger.post': 'skipped' });
-    expect(app.actions.at(-1)).toContain(`"error":"${ledger!.error.length} characters"`);
-    expect(app.actions.join()).not.toContain('HTTP 503');
+    expect(app.actions.at(-1)).toContain('with the error "Error: HTTP 503 from ledger, request …"');
   });
 
   it('the console shows new failures at once after an action, although it caches the groups of failures for seconds', async () => {

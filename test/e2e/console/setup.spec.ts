@@ -10,12 +10,12 @@ consoleOnEachAdapter((start) => {
     expect(body['checks']).toMatchObject([{ name: 'settings', company: 'default', state: 'ok' }]);
     await app.post('setup', { check: 'webhook', company: 'default' });
     expect(app.actions).toEqual([
-      'log "ann": setup check settings PaymentsConsole',
-      'log "ann": setup check webhook of company default PaymentsConsole',
+      'log "ann": ran the check settings PaymentsConsole',
+      'log "ann": ran the check webhook of company default PaymentsConsole',
     ]);
     const audit = await app.get('/api/audit');
     expect(audit.body['entries']).toMatchObject([
-      { action: 'setup', target: 'check webhook of company default', error: null },
+      { text: 'ran the check webhook of company default', error: null },
     ]);
   });
 

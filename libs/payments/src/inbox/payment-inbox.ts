@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
+import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { EventReceiver } from './receive/event-receiver.js';
 import type { InboxReceipt, VerifiedEvent } from './receive/event-receiver.js';
 import { InboxWorker } from './work/inbox-worker.js';
@@ -8,29 +10,29 @@ import type { RunDueResult } from './work/inbox-worker.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import type { InboxHandler } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './operate/inbox-maintenance.js';
-import {
-  failureGroups,
-  InboxRedrive,
-  matchingHandlers,
-  unknownHandler,
-} from './operate/inbox-redrive.js';
+import { AuditTrail } from './operate/audit-trail.js';
+import type { AuditEntry, StoredAuditEntry } from './operate/audit-trail.js';
+import { FailureGroups } from './operate/failure-groups.js';
+import type { Acknowledgement, Failures } from './operate/failure-groups.js';
+import { InboxRedrive, matchingHandlers, unknownHandler } from './operate/inbox-redrive.js';
+import type { DeliveryQuery, RedriveQuery, SelectionResult } from './operate/inbox-redrive.js';
 import { RedriveJobs } from './operate/redrive-jobs.js';
 import type { RedriveJob, RedriveJobOptions } from './operate/redrive-jobs.js';
-import type {
-  DeliveryQuery,
-  Failures,
-  RedriveQuery,
-  SelectionResult,
-} from './operate/inbox-redrive.js';
 import { ProcessReports } from './operate/process-reports.js';
 import type { InboxProcess } from './operate/process-reports.js';
 import { WORKER_OPTIONS } from './work/worker-options.js';
 import type { ResolvedWorkerOptions } from './work/worker-options.js';
 import { POLL_HANDLER } from './store/expectation-store.js';
-import type { EventFilter, EventPage, InboxActivity, InboxStats } from './store/inbox-store.js';
+import type {
+  EventFilter,
+  EventPage,
+  InboxActivity,
+  InboxStats,
+  PauseFacts,
+} from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
-import { assertTimes } from './store/stored-event.js';
+import { assertDate, assertText, assertTimes, MAX_NOTE, MAX_WHO } from './store/stored-event.js';
 import { StoredBodies } from './store/body-codec.js';
 
 /** Selects the page of stored events that `PaymentInbox.list()` returns. */
@@ -65,6 +67,9 @@ export interface ListQuery extends EventFilter {
  */
 @Injectable()
 export class PaymentInbox {
+  readonly #failures: FailureGroups;
+  readonly #audit: AuditTrail;
+
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     private readonly receiver: EventReceiver,
@@ -77,7 +82,11 @@ export class PaymentInbox {
     private readonly reports: ProcessReports,
     private readonly redrives: InboxRedrive,
     private readonly jobs: RedriveJobs,
-  ) {}
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {
+    this.#failures = new FailureGroups(store, runtime);
+    this.#audit = new AuditTrail(store, runtime);
+  }
 
   /**
    * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
@@ -188,7 +197,17 @@ export class PaymentInbox {
    * {@link redrive} or {@link skip} with its `handler` and `error`.
    */
   async failures(): Promise<Failures> {
-    return failureGroups(this.store);
+    return this.#failures.list();
+  }
+
+  /**
+   * Stores a note on a group of {@link failures} and replaces an earlier one. Pass the group as the operator saw it: if
+   * the group then has more deliveries, or a delivery has failed later than `newestAt`, the group is `changed`.
+   *
+   * @throws TypeError if `note` or `who` is out of bounds.
+   */
+  async acknowledge(acknowledgement: Acknowledgement): Promise<void> {
+    return this.#failures.acknowledge(acknowledgement);
   }
 
   /**
@@ -299,17 +318,29 @@ export class PaymentInbox {
 
   /**
    * Pauses a handler, or all handlers with `*`, in every process: no process claims its deliveries. Running attempts
-   * continue, and events are still received. `@payments/poll` and `*` also pause the polls of expected payments.
+   * continue, and events are still received. `@payments/poll` and `*` also pause the polls of expected payments. A pause
+   * replaces an earlier pause of the same handler. {@link stats} returns the pauses.
    *
-   * @throws TypeError if no process has registered a handler of that name.
+   * @throws TypeError if no process has registered a handler of that name, or a fact is out of bounds.
    */
-  async pause(handler = '*'): Promise<void> {
+  async pause(handler = '*', facts: PauseFacts = {}): Promise<void> {
+    const { who, reason, until } = facts;
+    if (who !== undefined) assertText('who', who, MAX_WHO);
+    if (reason !== undefined) assertText('reason', reason, MAX_NOTE);
+    if (until !== undefined) {
+      assertDate('until', until);
+      if (until.getTime() <= this.runtime.now()) {
+        throw new TypeError(
+          '"until" must be in the future: it is the time at which the pause ends.',
+        );
+      }
+    }
     if (handler !== '*' && handler !== POLL_HANDLER && this.registry.get(handler) === undefined) {
       await this.catalog.refresh();
       const known = this.catalog.names();
       if (!known.includes(handler)) throw unknownHandler(handler, known);
     }
-    await this.store.pause(handler, true);
+    await this.store.pause(handler, true, facts);
   }
 
   /**
@@ -319,6 +350,25 @@ export class PaymentInbox {
   async resume(handler = '*'): Promise<void> {
     await this.store.pause(handler, false);
     this.worker.wake();
+  }
+
+  /**
+   * Records what an operator did in the audit trail, which all processes share and which survives a restart. The inbox
+   * records nothing by itself: the console records the actions of its operators, and an application records what its
+   * own pages do. The last 10,000 actions and the last 10,000 views are kept for 90 days.
+   */
+  async recordAudit(entry: AuditEntry): Promise<void> {
+    return this.#audit.record(entry);
+  }
+
+  /**
+   * Returns the last actions of operators, the last views of payloads, or both, newest first, at most `limit` (1 to
+   * 1,000, default 100).
+   *
+   * @throws TypeError if `limit` is out of bounds.
+   */
+  async audit(show: 'all' | 'actions' | 'views' = 'all', limit = 100): Promise<StoredAuditEntry[]> {
+    return this.#audit.list(show, limit);
   }
 
   /**

@@ -5,8 +5,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['4e2ade14878c9bb2'],
-  postgres: ['90b89272b8ccb7d0'],
+  sqlite: ['88e7a0b9b8737818'],
+  postgres: ['e7baa237c1483d10'],
   postgresFunctions: '9fce29085470c42e',
 };
 

@@ -155,7 +155,7 @@ export class PaymentsHealthIndicator {
       dead: dead.reduce((sum, { count }) => sum + count, 0),
       overdueUnpaid: overdueUnpaid.count,
       overdueUnknown: overdueUnknown.count,
-      paused: stats.paused,
+      paused: stats.paused.map(({ handler }) => handler),
       ...(engine !== null && { engine }),
     };
   }

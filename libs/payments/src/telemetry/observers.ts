@@ -242,7 +242,7 @@ export interface ObservedInbox {
       readonly count: number;
     }[];
     readonly oldestPendingMs: number | null;
-    readonly paused: readonly string[];
+    readonly paused: readonly { readonly handler: string }[];
   }>;
   expectations(): Promise<
     Readonly<Record<'waiting' | 'overdueUnpaid' | 'overdueUnknown', { readonly count: number }>>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { InboxStore } from '../store/inbox-store.js';
 import { boundedError } from '../store/stored-event.js';
-import { errorGroup, failureGroups } from './inbox-redrive.js';
+import { errorGroup, errorParts, FailureGroups } from './failure-groups.js';
 
 describe('groups of errors', () => {
   it.each([
@@ -32,7 +32,50 @@ describe('groups of errors', () => {
     expect(errorGroup(a)).not.toBe(errorGroup(b));
   });
 
-  it('the process does other work while failureGroups() groups 10,000 long errors', async () => {
+  it('the even parts of an error are what may differ in its group', () => {
+    const error = '503 from 10.0.0.7, order 83a1f00c';
+    const parts = errorParts(error);
+    expect(parts.join('')).toBe(error);
+    expect(parts.filter((_part, index) => index % 2 === 1)).toEqual([
+      '10',
+      '0',
+      '0',
+      '7',
+      '83a1f00c',
+    ]);
+    expect(parts.filter((_part, index) => index % 2 === 0).join('#')).toBe(errorGroup(error));
+  });
+
+  it('OP-40 a group counts its companies, and its deliveries in each of the last 24 hours', async () => {
+    const now = Date.parse('2026-11-20T10:30:00Z');
+    const count = (hours: number, company: string) => {
+      const at = new Date(now + hours * 3_600_000);
+      const facts = { state: 'dead' as const, count: 2, oldestAt: at, newestAt: at, company };
+      return {
+        handler: 'h',
+        error: `no order ${1000 + Math.round(10 * Math.abs(hours))}`,
+        eventId: `${hours}`,
+        ...facts,
+      };
+    };
+    // The clock of the store may be ahead by minutes.
+    const counts = [
+      count(0.9, 'a'),
+      count(0, 'b'),
+      count(-1, 'a'),
+      count(-23, 'c'),
+      count(-24, 'd'),
+    ];
+    const store = {
+      failures: async () => ({ counts, more: false }),
+      records: { list: async () => [] },
+    } as unknown as InboxStore;
+    const { groups } = await new FailureGroups(store, { now: () => now }).list();
+    const trend = [2, ...Array.from({ length: 21 }, () => 0), 2, 4];
+    expect(groups).toMatchObject([{ count: 10, companies: 4, trend, acknowledged: null }]);
+  });
+
+  it('the process does other work while failures() groups 10,000 long errors', async () => {
     const at = new Date(0);
     const counts = Array.from({ length: 10_000 }, (_, n) => ({
       handler: 'h',
@@ -44,14 +87,17 @@ describe('groups of errors', () => {
       company: 'c',
       eventId: String(n),
     }));
-    const store = { failures: async () => ({ counts, more: false }) } as unknown as InboxStore;
+    const store = {
+      failures: async () => ({ counts, more: false }),
+      records: { list: async () => [] },
+    } as unknown as InboxStore;
     let turns = 0;
     const turn = (): void => {
       turns += 1;
       pending = setImmediate(turn);
     };
     let pending = setImmediate(turn);
-    const { groups } = await failureGroups(store);
+    const { groups } = await new FailureGroups(store, { now: () => 0 }).list();
     clearImmediate(pending);
     expect(groups).toMatchObject([{ count: 10_000, eventId: '0' }]);
     expect(turns).toBeGreaterThanOrEqual(10);

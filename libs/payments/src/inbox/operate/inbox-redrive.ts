@@ -6,12 +6,12 @@ import type {
   DeliverySelection,
   EventFilter,
   EventState,
-  FailureCount,
   InboxStore,
   StoredDelivery,
   StoredEvent,
 } from '../store/inbox-store.js';
 import { assertTimes } from '../store/stored-event.js';
+import { errorGroup } from './failure-groups.js';
 
 /** Events per call to the store. The number is small, so that storing a new event never waits long for the call. */
 export const PAGE = 100;
@@ -274,73 +274,4 @@ function deliveryOf({ deliveries }: StoredEvent, handler: string): StoredDeliver
 
 function count(selections: readonly DeliverySelection[]): number {
   return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
-}
-
-const MAX_GROUPS = 50;
-
-/**
- * Matches what may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more
- * digits, and shorter numbers that are not part of a name. The pattern does not match a number from 100 to 599, which
- * may be an HTTP status, unless the number is a duration in seconds or milliseconds.
- */
-const NUMBERS = new RegExp(
-  [
-    /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/,
-    /(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])/,
-    /\d{4,}/,
-    /(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/,
-  ]
-    .map(({ source }) => source)
-    .join('|'),
-  'gi',
-);
-
-/** Deliveries to one handler that failed with the same error. Ids and numbers in the error may differ. */
-export interface FailureGroup extends FailureCount {}
-
-/** The failed deliveries, grouped by handler, state and error; see `PaymentInbox.failures()`. */
-export interface Failures {
-  /** At most 50 groups. The group with the most deliveries is first. */
-  readonly groups: readonly FailureGroup[];
-  /** Whether there are failed deliveries or groups that {@link groups} does not contain. */
-  readonly more: boolean;
-}
-
-/**
- * Number of characters that are compared. The end of an error is not compared, because a store cuts long errors, and
- * two errors of one group can be cut at different places.
- */
-const COMPARED = 300;
-/** Number of errors that are grouped without a pause. After them, the event loop can run other work. */
-const AT_ONCE = 500;
-
-/** Returns the start of the error without its ids and numbers. Errors with the same result are one group. */
-export function errorGroup(error: string): string {
-  return error
-    .slice(0, 2 * COMPARED)
-    .replace(NUMBERS, '#')
-    .slice(0, COMPARED);
-}
-
-export async function failureGroups(store: InboxStore): Promise<Failures> {
-  const { counts, more } = await store.failures();
-  const byGroup = new Map<string, FailureGroup>();
-  for (const [index, one] of counts.entries()) {
-    if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
-    const key = JSON.stringify([one.handler, one.state, errorGroup(one.error)]);
-    const known = byGroup.get(key);
-    byGroup.set(key, known === undefined ? one : merged(known, one));
-  }
-  const groups = [...byGroup.values()].toSorted(
-    (a, b) => b.count - a.count || +b.newestAt - +a.newestAt,
-  );
-  return { groups: groups.slice(0, MAX_GROUPS), more: more || groups.length > MAX_GROUPS };
-}
-
-function merged(a: FailureGroup, b: FailureGroup): FailureGroup {
-  return {
-    ...(a.newestAt >= b.newestAt ? a : b),
-    count: a.count + b.count,
-    oldestAt: a.oldestAt < b.oldestAt ? a.oldestAt : b.oldestAt,
-  };
 }

@@ -11,6 +11,7 @@ import type {
   InboxStats,
   IncomingEvent,
   Lease,
+  PauseFacts,
   StoredEvent,
   StoreReceipt,
 } from './stored-event.js';
@@ -180,6 +181,8 @@ export interface InboxStore<Tx = unknown> {
    *
    * If the search for these deliveries takes longer than a second, the store may search less often than it renews
    * heartbeats.
+   *
+   * Also ends the pauses whose `until` has passed.
    */
   heartbeat(workerId: string): Promise<HeartbeatResult>;
 
@@ -299,8 +302,9 @@ export interface InboxStore<Tx = unknown> {
   stats(): Promise<InboxStats>;
 
   /**
-   * Counts the failed deliveries that are pending, running or dead by handler, error and state. Reads at most the
-   * 10,000 newest failed deliveries; `more` is `true` if there are more.
+   * Counts the failed deliveries that are pending, running or dead by handler, error, state, company, and the hour in
+   * which the last failed attempt ended. Reads at most the 10,000 newest failed deliveries; `more` is `true` if there
+   * are more.
    */
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
@@ -341,8 +345,12 @@ export interface InboxStore<Tx = unknown> {
    */
   skip(selections: readonly DeliverySelection[]): Promise<number>;
 
-  /** Pauses a handler, or all handlers for `*`: no process claims its deliveries. With `false`, ends the pause. */
-  pause(handler: string, paused: boolean): Promise<void>;
+  /**
+   * Pauses a handler, or all handlers for `*`: no process claims its deliveries. With `false`, ends the pause. A pause
+   * replaces an earlier pause of the same handler. After `until`, by the wall clock, the next {@link heartbeat} of any
+   * worker ends the pause.
+   */
+  pause(handler: string, paused: boolean, facts?: PauseFacts): Promise<void>;
 
   /**
    * Deletes old data, at most `limit` events at a time (1 to 10,000):

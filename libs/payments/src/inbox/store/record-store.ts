@@ -3,11 +3,10 @@
  *
  * - `process`: a process that uses the inbox, under an id that does not change until the process ends.
  * - `job`: a redrive that continues after a restart.
- * - `audit`: an action of an operator.
+ * - `audit`: an action of an operator. `view`: the view of a payload.
  * - `acknowledgement`: a group of failures that an operator knows.
- * - `pause`: who paused a handler, when, why and until when.
  */
-export type RecordKind = 'process' | 'job' | 'audit' | 'acknowledgement' | 'pause';
+export type RecordKind = 'process' | 'job' | 'audit' | 'view' | 'acknowledgement';
 
 const DAY_MS = 86_400_000;
 
@@ -16,10 +15,15 @@ export const RECORD_RETENTION_MS: Readonly<Partial<Record<RecordKind, number>>> 
   process: 3_600_000,
   job: 30 * DAY_MS,
   audit: 90 * DAY_MS,
+  view: 90 * DAY_MS,
 };
 
-/** How many records of the kind `audit` `InboxStore.prune` keeps: the last changed. */
-export const MAX_AUDIT_RECORDS = 10_000;
+/**
+ * The kinds of which `InboxStore.prune` keeps only the last changed {@link MAX_RECORDS}. Actions and views are separate
+ * kinds, so that many views do not remove actions.
+ */
+export const LIMITED_RECORDS: readonly RecordKind[] = ['audit', 'view'];
+export const MAX_RECORDS = 10_000;
 
 export interface StoredRecord {
   readonly key: string;

@@ -398,6 +398,12 @@ export function assertDate(name: string, value: unknown): void {
   );
 }
 
+/** @throws TypeError unless the value is a text of 1 to `max` characters. */
+export function assertText(name: string, value: unknown, max: number): void {
+  if (typeof value === 'string' && value !== '' && value.length <= max) return;
+  throw new TypeError(`"${name}" must be a text of 1 to ${max} characters.`);
+}
+
 /** Deliveries of one event to redrive or skip. */
 export interface DeliverySelection {
   readonly company: string;
@@ -449,8 +455,40 @@ export interface InboxStats {
   readonly stale: CappedCount;
   /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
-  /** Names of the paused handlers, and `*` if all are paused. */
-  readonly paused: readonly string[];
+  /** The pauses, sorted by handler. */
+  readonly paused: readonly HandlerPause[];
+}
+
+/** Maximum length of the name of an operator, in characters. */
+export const MAX_WHO = 200;
+/** Maximum length of a reason or a note of an operator, in characters. */
+export const MAX_NOTE = 500;
+
+/** Why and for how long `PaymentInbox.pause()` pauses a handler. All fields are optional. */
+export interface PauseFacts {
+  /** Who paused the handler, 1 to 200 characters. */
+  readonly who?: string | undefined;
+  /** Why, 1 to 500 characters. */
+  readonly reason?: string | undefined;
+  /** When the pause ends by itself, in the future. Default: the pause lasts until `PaymentInbox.resume()`. */
+  readonly until?: Date | undefined;
+}
+
+/** A pause of a handler. */
+export interface HandlerPause {
+  /** Name of the handler, or `*` if all handlers are paused. */
+  readonly handler: string;
+  /** When the handler was last paused, by the store clock. */
+  readonly pausedAt: Date;
+  /** Who paused the handler; `null` if this was not given. */
+  readonly who: string | null;
+  /** Why; `null` if this was not given. */
+  readonly reason: string | null;
+  /**
+   * When the pause ends by itself. The first heartbeat of any process after this time ends the pause. `null`: the pause
+   * lasts until `PaymentInbox.resume()`.
+   */
+  readonly until: Date | null;
 }
 
 /** Deliveries to one handler that failed with the same error, as a store counts them. */
@@ -470,6 +508,9 @@ export interface FailureCount {
   /** Id of the newest event whose delivery failed with this error. */
   readonly eventId: string;
 }
+
+/** The length of the hours by which failures are counted, in milliseconds. */
+export const HOUR_MS = 3_600_000;
 
 /** Maximum number of failed deliveries that {@link InboxStore.failures} reads. */
 export const MAX_FAILED = 10_000;

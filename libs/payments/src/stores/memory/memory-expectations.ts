@@ -59,7 +59,7 @@ export interface MemoryExpectations extends ExpectationStore {
 
 export function memoryExpectations(
   events: EventIndex,
-  paused: ReadonlySet<string>,
+  paused: ReadonlyMap<string, unknown>,
   receive: (event: IncomingEvent) => StoreReceipt,
   maxRows: number,
   runtime: PaymentsRuntime,

@@ -13,6 +13,7 @@ import type {
 import {
   amountIn,
   capped,
+  HOUR_MS,
   lowerCase,
   MAX_FAILED,
   NO_SUMMARY,
@@ -164,12 +165,15 @@ export function countStats(events: EventIndex, now: number): Omit<InboxStats, 'p
 export function countFailures(events: EventIndex): Awaited<ReturnType<InboxStore['failures']>> {
   const failed = [...events.all()].toReversed().flatMap((row) => row.deliveries.filter(isFailed));
   const stateOf = ({ state }: MemoryDelivery) => (state === 'dead' ? 'dead' : 'retrying');
-  const groups = Map.groupBy(failed.slice(0, MAX_FAILED), (delivery) =>
-    JSON.stringify([delivery.handler.name, stateOf(delivery), delivery.lastError]),
-  );
+  const failedAt = ({ earlier }: MemoryDelivery) => earlier.at(-1)![1] + earlier.at(-1)![2];
+  const groups = Map.groupBy(failed.slice(0, MAX_FAILED), (delivery) => {
+    const { handler, lastError, row } = delivery;
+    const hour = Math.floor(failedAt(delivery) / HOUR_MS);
+    return JSON.stringify([handler.name, stateOf(delivery), lastError, row.event.company, hour]);
+  });
   const counts = [...groups.values()].map((all): FailureCount => {
     const newest = all[0]!;
-    const times = all.map(({ earlier }) => earlier.at(-1)![1] + earlier.at(-1)![2]);
+    const times = all.map(failedAt);
     return {
       handler: newest.handler.name,
       error: newest.lastError!,

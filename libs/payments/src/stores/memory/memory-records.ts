@@ -1,6 +1,10 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { RecordKind, RecordStore } from '../../inbox/store/inbox-store.js';
-import { MAX_AUDIT_RECORDS, RECORD_RETENTION_MS } from '../../inbox/store/record-store.js';
+import {
+  LIMITED_RECORDS,
+  MAX_RECORDS,
+  RECORD_RETENTION_MS,
+} from '../../inbox/store/record-store.js';
 
 interface Row {
   readonly key: string;
@@ -51,7 +55,7 @@ export function memoryRecords(runtime: PaymentsRuntime): MemoryRecords {
     prune() {
       for (const [kind, rows] of kinds) {
         const before = runtime.monotonic() - (RECORD_RETENTION_MS[kind] ?? Infinity);
-        const extra = kind === 'audit' ? rows.size - MAX_AUDIT_RECORDS : 0;
+        const extra = LIMITED_RECORDS.includes(kind) ? rows.size - MAX_RECORDS : 0;
         for (const [index, { key, changedMs }] of [...rows.values()].entries()) {
           if (changedMs < before || index < extra) rows.delete(key);
         }

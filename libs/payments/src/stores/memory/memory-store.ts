@@ -6,6 +6,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { countActivity } from '../../inbox/store/activity.js';
 import { boundedError, MAX_OF_PAYMENT } from '../../inbox/store/stored-event.js';
 import type {
+  HandlerPause,
   ClaimedDelivery,
   DeliveryState,
   InboxDefinition,
@@ -95,7 +96,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
   const events = new EventIndex(limits);
   const catalog = new Map<string, KnownHandler>();
   const queues = new Map<string, HandlerQueue>();
-  const paused = new Set<string>();
+  const paused = new Map<string, HandlerPause>();
   /** The running deliveries, by fencing token. Each claim has a token of its own. */
   const running = new Map<number, MemoryDelivery>();
   let version = 0;
@@ -285,6 +286,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async heartbeat() {
+      for (const { handler, until } of paused.values()) {
+        if (until !== null && until.getTime() <= runtime.now()) paused.delete(handler);
+      }
       return { alive: true, suspects: false };
     },
 
@@ -382,7 +386,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async stats() {
-      return { ...countStats(events, runtime.monotonic()), paused: [...paused].toSorted() };
+      const byHandler = (a: HandlerPause, b: HandlerPause) => (a.handler < b.handler ? -1 : 1);
+      const pauses = [...paused.values()].toSorted(byHandler);
+      return { ...countStats(events, runtime.monotonic()), paused: pauses };
     },
 
     async failures() {
@@ -418,8 +424,9 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
       return open.length;
     },
 
-    async pause(handler, isPaused) {
-      if (isPaused) paused.add(handler);
+    async pause(handler, isPaused, { who = null, reason = null, until = null } = {}) {
+      const pausedAt = new Date(runtime.now());
+      if (isPaused) paused.set(handler, { handler, pausedAt, who, reason, until });
       else paused.delete(handler);
     },
 

@@ -4,7 +4,14 @@ import type { InboxDefinition, InboxStore } from '../../inbox/store/inbox-store.
 import { SqlEvents } from '../sql/events.js';
 import { Pruning, SqlPruning } from '../sql/prune.js';
 import { SqlRecords } from '../sql/records.js';
-import { forgetHandler, pauseHandler, readCatalog, register, retire } from '../sql/workers.js';
+import {
+  endPauses,
+  forgetHandler,
+  pauseHandler,
+  readCatalog,
+  register,
+  retire,
+} from '../sql/workers.js';
 import {
   ConnectionSource,
   createPool,
@@ -111,8 +118,9 @@ function postgresStore(
     register: (worker) => register(sql, worker),
 
     async heartbeat(workerId) {
+      const ended = await endPauses(sql);
       const { freed, ...result } = await beat(workerId);
-      if (freed) notifier.notify();
+      if (freed || ended) notifier.notify();
       return result;
     },
 
@@ -162,8 +170,8 @@ function postgresStore(
       return skipped;
     },
 
-    async pause(handler, paused) {
-      await pauseHandler(sql, handler, paused);
+    async pause(handler, paused, facts) {
+      await pauseHandler(sql, handler, paused, facts);
       if (!paused) notifier.notify();
     },
 

@@ -19,6 +19,7 @@ import {
   capped,
   COUNT_CAP,
   HISTORY_LENGTH,
+  HOUR_MS,
   lowerCase,
   MAX_DISORDER_MS,
   MAX_FAILED,
@@ -39,6 +40,7 @@ import {
   whereAll,
 } from './sql-connection.js';
 import type { Condition, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
+import { toPause } from './workers.js';
 
 /**
  * SQL: whether a delivery `d` is pending, running or dead, and at least one of its attempts failed. A receive does not
@@ -185,6 +187,7 @@ export class SqlEvents {
 
   /** The result may contain several counts for one group. */
   async failures(): ReturnType<InboxStore['failures']> {
+    const event = this.#table('event');
     const failed = `FROM ${this.#by('delivery d', 'failed')} WHERE ${HAS_FAILED}`;
     return this.database.transaction(async (connection) => {
       const counts: FailureCount[] = [];
@@ -198,11 +201,13 @@ export class SqlEvents {
         if (first!.event === null) return { counts, more: false };
         if (read >= MAX_FAILED) return { counts, more: true };
         const rows = await connection.all<FailureRow>(
-          `SELECT g.*, e.company, e.id FROM (
-             SELECT d.handler, d.state = 'dead' AS dead, d.last_error, count(*) AS count, max(d.event) AS event,
-               min(d.failed_at) AS oldest_at, max(d.failed_at) AS newest_at
-             ${failed} AND d.event >= $1 AND d.event < $2 GROUP BY d.handler, d.state = 'dead', d.last_error
-           ) g JOIN ${this.#table('event')} e ON e.seq = g.event ORDER BY g.event DESC, g.handler DESC`,
+          `SELECT g.*, e.id FROM (
+             SELECT d.handler, d.state = 'dead' AS dead, d.last_error, x.company, count(*) AS count,
+               max(d.event) AS event, min(d.failed_at) AS oldest_at, max(d.failed_at) AS newest_at
+             FROM ${this.#by('delivery d', 'failed')} JOIN ${event} x ON x.seq = d.event
+             WHERE ${HAS_FAILED} AND d.event >= $1 AND d.event < $2
+             GROUP BY d.handler, d.state = 'dead', d.last_error, x.company, d.failed_at / ${HOUR_MS}
+           ) g JOIN ${event} e ON e.seq = g.event ORDER BY g.event DESC, g.handler DESC`,
           [first!.event, before],
         );
         counts.push(...rows.map(toFailureCount));
@@ -227,7 +232,7 @@ export class SqlEvents {
       `SELECT 'unhandled' AS kind, CAST(NULL AS text) AS name, CAST(${without('unhandled')} AS bigint) AS value`,
       `SELECT 'stale', NULL, ${without('stale')}`,
       `SELECT 'oldest', NULL, ${dialect.now('wall')} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
-      `SELECT 'paused', p.handler, NULL FROM ${this.#table('pause')} p`,
+      `SELECT 'paused', p.facts, p.paused_at FROM ${this.#table('pause')} p`,
       // This count needs no cap, because the slots of the workers limit the number of running deliveries.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
       ...this.database.dialect.layout.queues.map(
@@ -258,8 +263,8 @@ export class SqlEvents {
       stale: capped(valueOf('stale')),
       oldestPendingMs: of('oldest').length === 0 ? null : Math.max(0, valueOf('oldest')),
       paused: of('paused')
-        .map(({ name }) => fromStored(name!))
-        .toSorted(),
+        .map(({ name, value }) => toPause(name!, value!))
+        .toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
     };
   }
 

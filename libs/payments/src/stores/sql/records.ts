@@ -1,5 +1,9 @@
 import type { RecordKind, RecordStore, StoredRecord } from '../../inbox/store/inbox-store.js';
-import { MAX_AUDIT_RECORDS, RECORD_RETENTION_MS } from '../../inbox/store/record-store.js';
+import {
+  LIMITED_RECORDS,
+  MAX_RECORDS,
+  RECORD_RETENTION_MS,
+} from '../../inbox/store/record-store.js';
 import { fromStored, toStored } from './sql-connection.js';
 import type { SqlConnection } from './sql-connection.js';
 
@@ -62,10 +66,13 @@ export class SqlRecords implements RecordStore {
         [kind, retentionMs],
       );
     }
-    await this.connection.run(
-      `DELETE FROM ${this.#table} WHERE kind = 'audit' AND (changed_at, key) <= (
-         SELECT x.changed_at, x.key FROM ${this.#table} x WHERE x.kind = 'audit'
-         ORDER BY x.changed_at DESC, x.key DESC LIMIT 1 OFFSET ${MAX_AUDIT_RECORDS})`,
-    );
+    for (const kind of LIMITED_RECORDS) {
+      await this.connection.run(
+        `DELETE FROM ${this.#table} WHERE kind = $1::text AND (changed_at, key) <= (
+           SELECT x.changed_at, x.key FROM ${this.#table} x WHERE x.kind = $1::text
+           ORDER BY x.changed_at DESC, x.key DESC LIMIT 1 OFFSET ${MAX_RECORDS})`,
+        [kind],
+      );
+    }
   }
 }

@@ -1,4 +1,9 @@
-import type { HandlerCatalog, WorkerRegistration } from '../../inbox/store/inbox-store.js';
+import type {
+  HandlerCatalog,
+  HandlerPause,
+  PauseFacts,
+  WorkerRegistration,
+} from '../../inbox/store/inbox-store.js';
 import { fromStored, toStored } from './sql-connection.js';
 import type { CatalogChange, SqlConnection, SqlDatabase, SqlDialect } from './sql-connection.js';
 
@@ -149,12 +154,36 @@ export async function pauseHandler(
   connection: SqlConnection,
   handler: string,
   paused: boolean,
+  facts: PauseFacts = {},
 ): Promise<void> {
-  const pause = connection.dialect.table('pause');
+  const { dialect } = connection;
+  const pause = dialect.table('pause');
+  const name = toStored(handler);
+  if (!paused) {
+    await connection.run(`DELETE FROM ${pause} WHERE handler = $1`, [name]);
+    return;
+  }
+  const { who = null, reason = null, until = null } = facts;
+  const stored = JSON.stringify({ handler, who, reason, until });
   await connection.run(
-    paused
-      ? `INSERT INTO ${pause} (handler) VALUES ($1) ON CONFLICT DO NOTHING`
-      : `DELETE FROM ${pause} WHERE handler = $1`,
-    [toStored(handler)],
+    `INSERT INTO ${pause} (handler, facts, until_at, paused_at) VALUES ($1, $2, $3::bigint, ${dialect.now('wall')})
+     ON CONFLICT (handler) DO UPDATE
+     SET facts = excluded.facts, until_at = excluded.until_at, paused_at = excluded.paused_at`,
+    [name, stored, until && until.getTime()],
   );
+}
+
+/** Ends the pauses whose time has passed. Returns whether there were any. */
+export async function endPauses(connection: SqlConnection): Promise<boolean> {
+  const { dialect } = connection;
+  const ended = `DELETE FROM ${dialect.table('pause')} WHERE until_at <= ${dialect.now('wall')}`;
+  return (await connection.run(ended)) > 0;
+}
+
+/** @param facts the column of this name, which {@link pauseHandler} stored */
+export function toPause(facts: string, pausedAt: number): HandlerPause {
+  const { until, ...rest } = JSON.parse(facts) as Omit<HandlerPause, 'until'> & {
+    until: string | null;
+  };
+  return { ...rest, pausedAt: new Date(pausedAt), until: until === null ? null : new Date(until) };
 }

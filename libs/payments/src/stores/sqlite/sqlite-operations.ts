@@ -78,9 +78,9 @@ export const OPERATIONS = {
   skip: ['write', skip],
   pause: [
     'write',
-    (sql, handler, paused) => {
+    (sql, handler, paused, facts) => {
       sql.wakes ||= !paused;
-      return pauseHandler(sql, handler, paused);
+      return pauseHandler(sql, handler, paused, facts);
     },
   ],
   pruneSlice: ['write', (sql, request: PruneRequest) => new SqlPruning(sql).slice(request)],

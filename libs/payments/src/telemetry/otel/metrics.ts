@@ -251,7 +251,7 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
           'payments.state': state,
         });
       }
-      const isPaused = stats.paused.includes('*') || stats.paused.includes(name);
+      const isPaused = stats.paused.some(({ handler }) => handler === name || handler === '*');
       result.observe(paused, isPaused ? 1 : 0, { 'payments.handler': name });
     }
     result.observe(oldestAge, (stats.oldestPendingMs ?? 0) / 1000);

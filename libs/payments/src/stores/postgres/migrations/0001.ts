@@ -181,7 +181,13 @@ CREATE TABLE ${schema}.handler (
   last_seen bigint NOT NULL
 );
 CREATE TABLE ${schema}.pause (
-  handler text COLLATE "C" PRIMARY KEY
+  -- A name, or * for all handlers.
+  handler text COLLATE "C" PRIMARY KEY,
+  -- A JSON object: handler, who, reason, until.
+  facts text NOT NULL,
+  paused_at bigint NOT NULL,
+  -- When the pause ends by itself.
+  until_at bigint
 );
 CREATE TABLE ${schema}.record (
   kind text COLLATE "C" NOT NULL,

@@ -148,7 +148,10 @@ export const version1 = `
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_pause (
-    handler TEXT PRIMARY KEY -- a name, or * for all handlers
+    handler TEXT PRIMARY KEY, -- a name, or * for all handlers
+    facts TEXT NOT NULL, -- a JSON object: handler, who, reason, until
+    paused_at INTEGER NOT NULL,
+    until_at INTEGER -- when the pause ends by itself
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_record (

@@ -1,5 +1,5 @@
 import type { HandlerDeclaration, HeartbeatResult } from '../../../inbox/store/inbox-store.js';
-import { REMOVE_WORKER } from '../../sql/workers.js';
+import { endPauses, REMOVE_WORKER } from '../../sql/workers.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteSql } from '../thread/connection.js';
 import { FREED_QUEUE, releaseNext } from './ordering.js';
@@ -8,6 +8,7 @@ import type { RunningRow } from './settle.js';
 
 export async function heartbeat(sql: SqliteSql, workerId: string): Promise<HeartbeatResult> {
   const { connection, times } = sql;
+  if (await endPauses(sql)) sql.wakes = true;
   const own = connection.get<{ heartbeat_at: number; lease_ms: number; handlers: string }>(
     'SELECT heartbeat_at, lease_ms, handlers FROM payments_inbox_worker WHERE id = ? AND retired = 0',
     [workerId],

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { InboxStore, RecordKind } from '../store/inbox-store.js';
+import { isWhole } from '../../errors/option-checks.js';
+
+/** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */
+export interface AuditEntry {
+  /** Name of the operator; `null` if it is not known. */
+  readonly who: string | null;
+  /** What the operator did, in words, such as `paused handler "book"`. */
+  readonly text: string;
+  /** The event whose payload was viewed; `null` for an action. */
+  readonly event: { readonly company: string; readonly id: string } | null;
+  /** Why the action was rejected or failed; `null` if it was performed. */
+  readonly error: string | null;
+}
+
+export interface StoredAuditEntry extends AuditEntry {
+  /** Unique. The ids of one process have the order of its entries. */
+  readonly id: string;
+  /** When the entry was recorded, by the clock of the process that recorded it. */
+  readonly at: Date;
+}
+
+/** The stored entries of all processes. Actions and views are stored separately. */
+export class AuditTrail {
+  readonly #process = randomUUID();
+  #count = 0;
+
+  constructor(
+    private readonly store: InboxStore,
+    private readonly runtime: Pick<PaymentsRuntime, 'now'>,
+  ) {}
+
+  async record({ who, text, event, error }: AuditEntry): Promise<void> {
+    const at = new Date(this.runtime.now()).toISOString();
+    this.#count += 1;
+    await this.store.records.put({
+      kind: event === null ? 'audit' : 'view',
+      key: `${at} ${String(this.#count).padStart(9, '0')} ${this.#process}`,
+      body: JSON.stringify({ at, who, text, event, error }),
+    });
+  }
+
+  /** @throws TypeError if `limit` is out of bounds. */
+  async list(show: 'all' | 'actions' | 'views', limit: number): Promise<StoredAuditEntry[]> {
+    if (!isWhole(limit, 1, 1000)) {
+      throw new TypeError('"limit" must be a whole number of entries from 1 to 1,000.');
+    }
+    const kinds: RecordKind[] = show === 'all' ? ['audit', 'view'] : [KINDS[show]];
+    const records = await Promise.all(
+      kinds.map(async (kind) => this.store.records.list(kind, limit)),
+    );
+    return records
+      .flat()
+      .toSorted((a, b) => +b.changedAt - +a.changedAt || (a.key < b.key ? 1 : -1))
+      .slice(0, limit)
+      .map(({ key, body }) => {
+        const entry = JSON.parse(body) as AuditEntry & { readonly at: string };
+        return { ...entry, id: key, at: new Date(entry.at) };
+      });
+  }
+}
+
+const KINDS = { actions: 'audit', views: 'view' } as const;

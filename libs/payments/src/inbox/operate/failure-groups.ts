@@ -1,0 +1,202 @@
+import { hash } from 'node:crypto';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { FailureCount, InboxStore } from '../store/inbox-store.js';
+import { assertText, HOUR_MS, MAX_NOTE, MAX_WHO } from '../store/stored-event.js';
+
+const MAX_GROUPS = 50;
+/** The number of hours in {@link FailureGroup.trend}. */
+const TREND_HOURS = 24;
+/** Maximum number of acknowledgements that are read. */
+const MAX_ACKNOWLEDGED = 1000;
+
+/**
+ * Matches what may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more
+ * digits, and shorter numbers that are not part of a name. The pattern does not match a number from 100 to 599, which
+ * may be an HTTP status, unless the number is a duration in seconds or milliseconds.
+ */
+const NUMBERS = new RegExp(
+  [
+    /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/,
+    /(?<![\da-z])(?=[a-f]*\d)[\da-f]{8,}(?![\da-z])/,
+    /\d{4,}/,
+    /(?<![\da-z_])(?![1-5]\d\d(?![\da-z]| m?s\b))\d+/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gi',
+);
+const AROUND_NUMBERS = new RegExp(`(${NUMBERS.source})`, NUMBERS.flags);
+
+/** Deliveries to one handler that failed with the same error. Ids and numbers in the error may differ. */
+export interface FailureGroup extends FailureCount {
+  /** The error in parts, whose texts together are `error`. Every second part is an id or a number, which may differ. */
+  readonly parts: readonly string[];
+  /** Number of companies whose deliveries are in the group. */
+  readonly companies: number;
+  /**
+   * Number of deliveries whose last failed attempt ended in each of the last 24 hours, the oldest first. The last hour
+   * is not over yet.
+   */
+  readonly trend: readonly number[];
+  /** The last acknowledgement of the group; `null` if there is none. */
+  readonly acknowledged: StoredAcknowledgement | null;
+}
+
+/** The failed deliveries, grouped by handler, state and error; see `PaymentInbox.failures()`. */
+export interface Failures {
+  /** At most 50 groups. The group with the most deliveries is first. */
+  readonly groups: readonly FailureGroup[];
+  /** Whether there are failed deliveries or groups that {@link groups} does not contain. */
+  readonly more: boolean;
+}
+
+/** The note of an operator on a group of failures, as the operator saw the group. */
+export interface Acknowledgement extends Pick<
+  FailureGroup,
+  'handler' | 'state' | 'error' | 'count' | 'newestAt'
+> {
+  /** What the operators have to know, 1 to 500 characters. */
+  readonly note: string;
+  /** The operator, 1 to 200 characters; `null` if not known. */
+  readonly who: string | null;
+}
+
+export interface StoredAcknowledgement extends Pick<Acknowledgement, 'note' | 'who'> {
+  /** When the group was acknowledged, by the store clock. */
+  readonly at: Date;
+  /** Whether the group has more deliveries than then, or one of its deliveries has failed since then. */
+  readonly changed: boolean;
+}
+
+/**
+ * Number of characters that are compared. The end of an error is not compared, because a store cuts long errors, and
+ * two errors of one group can be cut at different places.
+ */
+const COMPARED = 300;
+/** Number of errors that are grouped without a pause. After them, the event loop can run other work. */
+const AT_ONCE = 500;
+
+/** Returns the start of the error without its ids and numbers. Errors with the same result are one group. */
+export function errorGroup(error: string): string {
+  return error
+    .slice(0, 2 * COMPARED)
+    .replace(NUMBERS, '#')
+    .slice(0, COMPARED);
+}
+
+/**
+ * Splits an error into parts. The second part, the fourth part and so on are ids and numbers, which may differ between
+ * the errors of a {@link FailureGroup}. All parts together are the error.
+ */
+export function errorParts(error: string): string[] {
+  return error.split(AROUND_NUMBERS);
+}
+
+/** Groups the failed deliveries, and stores the acknowledgements of the groups. */
+export class FailureGroups {
+  constructor(
+    private readonly store: InboxStore,
+    private readonly runtime: Pick<PaymentsRuntime, 'now'>,
+  ) {}
+
+  async list(): Promise<Failures> {
+    const { counts, more } = await this.store.failures();
+    const byGroup = new Map<string, GroupCounts>();
+    for (const [index, one] of counts.entries()) {
+      if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+      const key = keyOf(one);
+      const known = byGroup.get(key);
+      if (known === undefined) byGroup.set(key, { sum: one, all: [one] });
+      else {
+        known.sum = merged(known.sum, one);
+        known.all.push(one);
+      }
+    }
+    const groups = [...byGroup].toSorted(
+      ([, { sum: a }], [, { sum: b }]) => b.count - a.count || +b.newestAt - +a.newestAt,
+    );
+    const acknowledged = await this.#acknowledged();
+    return {
+      groups: groups
+        .slice(0, MAX_GROUPS)
+        .map(([key, group]) => this.#describe(group, acknowledged.get(hashOf(key)))),
+      more: more || groups.length > MAX_GROUPS,
+    };
+  }
+
+  /** @throws TypeError if a field is out of bounds. */
+  async acknowledge(acknowledgement: Acknowledgement): Promise<void> {
+    const { note, who, count, newestAt } = acknowledgement;
+    assertText('note', note, MAX_NOTE);
+    if (who !== null) assertText('who', who, MAX_WHO);
+    const body = JSON.stringify({ note, who, count, newestMs: newestAt.getTime() });
+    const key = hashOf(keyOf(acknowledgement));
+    await this.store.records.put({ kind: 'acknowledgement', key, body });
+  }
+
+  async #acknowledged(): Promise<Map<string, AcknowledgedGroup>> {
+    const records = await this.store.records.list('acknowledgement', MAX_ACKNOWLEDGED);
+    return new Map(
+      records.map(({ key, body, changedAt }) => [
+        key,
+        { ...(JSON.parse(body) as Omit<AcknowledgedGroup, 'at'>), at: changedAt },
+      ]),
+    );
+  }
+
+  #describe({ sum, all }: GroupCounts, known: AcknowledgedGroup | undefined): FailureGroup {
+    const trend = Array.from({ length: TREND_HOURS }, () => 0);
+    const thisHour = hourOf(this.runtime.now());
+    for (const { newestAt, count } of all) {
+      // The clock of the store may be ahead.
+      const hoursAgo = Math.max(0, thisHour - hourOf(newestAt.getTime()));
+      if (hoursAgo < TREND_HOURS) trend[TREND_HOURS - 1 - hoursAgo]! += count;
+    }
+    return {
+      ...sum,
+      parts: errorParts(sum.error),
+      companies: new Set(all.map(({ company }) => company)).size,
+      trend,
+      acknowledged: known === undefined ? null : acknowledgementOf(sum, known),
+    };
+  }
+}
+
+interface GroupCounts {
+  sum: FailureCount;
+  readonly all: FailureCount[];
+}
+
+interface AcknowledgedGroup extends Pick<Acknowledgement, 'note' | 'who' | 'count'> {
+  readonly newestMs: number;
+  readonly at: Date;
+}
+
+function acknowledgementOf(
+  { count, newestAt }: FailureCount,
+  known: AcknowledgedGroup,
+): StoredAcknowledgement {
+  const { note, who, at } = known;
+  return { note, who, at, changed: count > known.count || newestAt.getTime() > known.newestMs };
+}
+
+function keyOf({ handler, state, error }: Pick<FailureCount, 'handler' | 'state' | 'error'>) {
+  return JSON.stringify([handler, state, errorGroup(error)]);
+}
+
+/** A key of a record has a limited size. */
+function hashOf(key: string): string {
+  return hash('sha256', key, 'hex');
+}
+
+function hourOf(ms: number): number {
+  return Math.floor(ms / HOUR_MS);
+}
+
+function merged(a: FailureCount, b: FailureCount): FailureCount {
+  return {
+    ...(a.newestAt >= b.newestAt ? a : b),
+    count: a.count + b.count,
+    oldestAt: a.oldestAt < b.oldestAt ? a.oldestAt : b.oldestAt,
+  };
+}
