@@ -94,7 +94,9 @@ consoleOnEachAdapter((start) => {
       expect(await app.states(id)).toEqual({ 'Orders.markPaid': 'dead' });
     }
     expect((await app.get('/api/redrives')).body).toEqual({ redrives: [] });
-    expect(app.actions.at(-1)).toContain('redrove 1 delivery in the state dead found by a search of 2 characters of the newest event');
+    expect(app.actions.at(-1)).toContain(
+      'redrove 1 delivery in the state dead found by a search of 2 characters of the newest event',
+    );
     const none = { filter: { search: 'x' }, newestOnly: true };
     expect((await app.post('redrive', none)).body).toEqual({ events: 0, deliveries: 0 });
   });
