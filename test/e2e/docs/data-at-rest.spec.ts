@@ -125,6 +125,10 @@ describe('docs/data-at-rest.md', () => {
         return event.id === 'evt_large' ? { ...event, raw: taken[0]!.raw } : event;
       };
       await post(app, 'evt_small', { amount: 1 });
+      // Until then, the next event of the transaction waits, and its attempt reads the body from the store.
+      await eventually(async () =>
+        expect(await states(app, 'evt_small')).toEqual({ book: 'done 1' }),
+      );
       await post(app, 'evt_large', { amount: 1000 });
       await eventually(async () =>
         expect(await states(app, 'evt_large')).toEqual({ book: 'done 1' }),

@@ -150,6 +150,8 @@ onOneAdapter('retries of deliveries', (start) => {
     }
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Flaky, Other], payments: { runtime, worker } });
+    // The first report of the process.
+    runtime.advance(1000);
     await app.send(webhookRequest({ id: 'e-1' }));
     await app.send(webhookRequest({ id: 'e-2' }));
     expect(attempts).toHaveLength(2);

@@ -28,7 +28,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'inbox/work': STAGE,
   'inbox/receive': [...STAGE, 'inbox/work'],
   'inbox/operate': [...STAGE, 'companies', 'inbox/work', 'telemetry/process-facts.ts'],
-  inbox: ['companies', 'events', 'telemetry/observers.ts'],
+  inbox: ['companies', 'events', 'runtime', 'telemetry/observers.ts'],
   webhook: [
     'companies',
     'errors',

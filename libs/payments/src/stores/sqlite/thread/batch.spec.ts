@@ -94,7 +94,7 @@ describe('a batch', () => {
     inbox.receive();
     const request = { workerId: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
     await run([call('claim', request)]);
-    connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
+    connection.exec("INSERT INTO payments_inbox_pause VALUES ('book', '{}', 0, NULL)");
     expect(inbox.store().nextDueInMs(['book'])).toBeNull();
   });
 

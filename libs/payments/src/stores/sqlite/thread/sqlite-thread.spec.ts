@@ -138,7 +138,7 @@ describe('SqliteServer', () => {
 
   it('SqliteServer reports a write of another process exactly once', async () => {
     const other = new (await loadDriver())(join(folder, 'inbox.db'));
-    other.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
+    other.exec("INSERT INTO payments_inbox_pause VALUES ('book', '{}', 0, NULL)");
     other.close();
     await until(() => changes === 1);
     post({ kind: 'close' });
