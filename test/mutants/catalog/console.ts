@@ -16,8 +16,8 @@ export const CONSOLE_MUTANTS: readonly Mutant[] = [
     promise: 'OP-30',
     fault: 'an export is not in the audit trail',
     file: 'libs/console/src/console-api.controller.ts',
-    replace: "this.audit.performed(who, 'export', { target, result: {}, kept: true });",
-    by: 'void [who, target];',
+    replace: 'await this.audit.performed(who, exported(list, rows, filter), true);',
+    by: 'void [who, exported, rows, filter];',
     specs: [`${E2E}/csv.spec.ts`],
   },
   {
