@@ -19,6 +19,7 @@ import {
   setRepository,
   setVersion,
   writeManifests,
+  writeVersion,
 } from './workspace.ts';
 
 const { values: flags } = parseArgs({
@@ -43,6 +44,7 @@ if (flags.repository !== undefined) {
   }
   setRepository(workspace, flags.repository);
 }
+if (flags.version !== undefined) await writeVersion(root, flags.version);
 if (flags.version !== undefined || flags.repository !== undefined) {
   await writeManifests(root, workspace);
   run('npm', ['install', '--package-lock-only', '--ignore-scripts']);

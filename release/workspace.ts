@@ -50,6 +50,13 @@ export async function writeManifests(folder: string, workspace: Workspace): Prom
   }
 }
 
+/** Writes the version that the module reports at run time. */
+export async function writeVersion(folder: string, version: string): Promise<void> {
+  const path = join(folder, 'libs/payments/src/runtime/version.ts');
+  const source = await readFile(path, 'utf8');
+  await writeFile(path, source.replace(/VERSION = '.*'/, `VERSION = '${version}'`));
+}
+
 /** Sets the version of every package, also in the dependencies of the packages on each other. */
 export function setVersion(workspace: Workspace, version: string): void {
   const names = new Set([...workspace.packages.values()].map(({ name }) => name));

@@ -68,7 +68,7 @@ function ProcessTable({ processes }) {
           ${process.endedAtMs !== null && html`<${At} ms=${process.endedAtMs} />`}`,
         process.here ? 'now' : `${duration(process.seenMs)} ago`,
         html`<${At} ms=${process.startedAtMs} />`,
-        process.version ?? html`<span class="quiet">not known</span>`,
+        process.version,
         slotsOf(process.handlers),
         requestsOf(process.requests),
       ],

@@ -1,6 +1,8 @@
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   isPublished,
@@ -9,8 +11,10 @@ import {
   releaseProblems,
   setRepository,
   setVersion,
+  writeVersion,
 } from '../../../release/workspace.ts';
 import type { Workspace } from '../../../release/workspace.ts';
+import { VERSION } from '../../../libs/payments/dist/runtime/version.js';
 
 const CONSOLE = 'libs/console';
 
@@ -25,6 +29,22 @@ describe('The release check', () => {
   it('the release check accepts the manifests of the repository as they are', async () => {
     const read = await readWorkspace(resolve(import.meta.dirname, '../../..'));
     expect(releaseProblems(read, false)).toEqual([]);
+  });
+
+  it('the release sets the version that the module reports at run time', async () => {
+    const root = resolve(import.meta.dirname, '../../..');
+    const { packages } = await readWorkspace(root);
+    expect(VERSION).toBe(packages.get('libs/payments')!.version);
+    const file = 'libs/payments/src/runtime/version.ts';
+    const folder = mkdtempSync(join(tmpdir(), 'payments-release-'));
+    try {
+      mkdirSync(join(folder, dirname(file)), { recursive: true });
+      cpSync(join(root, file), join(folder, file));
+      await writeVersion(folder, '1.2.3');
+      expect(readFileSync(join(folder, file), 'utf8')).toContain("VERSION = '1.2.3';");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('the release check accepts packages of one version that has a section and a date in the changelog', () => {

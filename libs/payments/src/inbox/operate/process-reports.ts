@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import { Inject, Injectable } from '@nestjs/common';
 import { COMPANIES } from '../../companies/company.js';
@@ -7,6 +6,7 @@ import type { Companies } from '../../companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
+import { VERSION } from '../../runtime/version.js';
 import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import type { FactsSnapshot } from '../../telemetry/process-facts.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
@@ -29,8 +29,8 @@ const MAX_PROCESSES = 200;
 
 /** What a process stores about itself. */
 export interface ProcessReport extends FactsSnapshot {
-  /** Version of nestjs-payments; `null` if a bundler left its `package.json` out. */
-  readonly version: string | null;
+  /** Version of nestjs-payments. */
+  readonly version: string;
   readonly host: string;
   readonly pid: number;
   /** When the application started, by the process clock, in milliseconds since the epoch. */
@@ -154,16 +154,5 @@ export class ProcessReports {
       handlers: this.worker.load,
       ...this.observers.facts.snapshot(),
     };
-  }
-}
-
-const VERSION = versionOf('../../../package.json');
-
-function versionOf(path: string): string | null {
-  try {
-    const found = createRequire(import.meta.url)(path) as { name?: string; version?: string };
-    return found.name === 'nestjs-payments' ? (found.version ?? null) : null;
-  } catch {
-    return null;
   }
 }
