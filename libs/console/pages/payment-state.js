@@ -213,7 +213,11 @@ function expectedState(expectation) {
   if (isRequestNews(expectation)) {
     return { badge: REQUESTS[request][0], label: REQUESTS[request][1], text };
   }
-  if (lastPoll?.result === 'pending') return { badge: 'unpaid', label: 'not paid', text };
+  if (lastPoll?.result === 'pending') {
+    return state === 'waiting'
+      ? { badge: 'waiting', label: 'waiting', text }
+      : { badge: 'unpaid', label: 'not paid', text };
+  }
   return { badge: 'overdue', label: 'unknown', text };
 }
 
@@ -232,9 +236,11 @@ function isRequestNews({ transactionId, request, lastPoll }) {
 
 /** @param {Expectation} expectation */
 function expectedText(expectation) {
-  const { request, lastPoll } = expectation;
+  const { state, request, lastPoll } = expectation;
   if (lastPoll === null || isRequestNews(expectation)) return REQUESTS[request][2];
-  if (lastPoll.result === 'pending') return 'Not paid: the service says pending.';
+  if (lastPoll.result === 'pending') {
+    return `Not paid${state === 'waiting' ? ' yet' : ''}: the service says pending.`;
+  }
   const detail =
     lastPoll.detail !== null &&
     html`: <${Foreign} text=${lastPoll.detail.replace(/\.?$/, '.')} class="cause" />`;

@@ -72,7 +72,7 @@ describeInBrowser('payments in the inbox console', (browser) => {
         'a transaction id',
         't-pending',
         'Order-Pending',
-        /^not paid Not paid: the service says pending\. The next question to the service is (now|in \d)/,
+        /^waiting Not paid yet: the service says pending\. The next question to the service is (now|in \d)/,
       ],
       ['an amount in another notation', '350.00', 'Order-Booked', /^booked Paid and booked/],
       [
