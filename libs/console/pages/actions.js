@@ -192,7 +192,7 @@ export function resultOf(action, count, newestOnly) {
   if (action.kind === 'skip') return `${amount(count)} skipped.`;
   if ('events' in action.target) return `${amount(count)} redriven.`;
   return newestOnly
-    ? `${amount(count)} redriven. Look at the result before you redrive all.`
+    ? `${amount(count)} redriven: the newest that matches. Look at its result before you redrive all.`
     : `Redrive of ${amount(count)} started.`;
 }
 

@@ -325,7 +325,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await dialog.getByText('Redrive all dead deliveries of Orders.markPaid?').waitFor();
     await dialog.getByText('takes less than a second').waitFor();
     await dialog.getByRole('button', { name: 'Redrive one first' }).click();
-    await page.getByText('1 delivery of 1 event redriven. Look at the result').waitFor();
+    await page.getByText('1 delivery of 1 event redriven: the newest that matches').waitFor();
     await app.settled('evt_50');
     expect((await app.states('evt_50'))['Orders.markPaid']).toBe('done');
     expect((await app.states('evt_49'))['Orders.markPaid']).toBe('dead');
