@@ -346,6 +346,17 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await panel.getByRole('button', { name: /^Stop/ }).click();
     await panel.getByText('stopped').waitFor();
     await page.getByRole('region', { name: 'Redrives' }).getByText('stopped').waitFor();
+    await other.route('**/api/redrives*', async (route) => {
+      const response = await route.fetch();
+      const { redrives } = (await response.json()) as { redrives: object[] };
+      await route.fulfill({
+        response,
+        json: { redrives: redrives.map((job) => ({ ...job, failed: 3 })) },
+      });
+    });
+    await other.reload();
+    await panel.getByText('at least 3 failed again').waitFor();
+    await other.unrouteAll({ behavior: 'wait' });
     const { events } = await app.inbox.list({ state: 'dead', limit: 100 });
     expect(events.length).toBeGreaterThan(20);
     expect(app.merchant.log.matching(/"ada": stopped redrive/)).toHaveLength(1);
