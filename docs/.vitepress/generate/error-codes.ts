@@ -50,7 +50,7 @@ export async function errorCodeSections(root: string): Promise<string> {
       const status = statuses.get(code);
       parts.push(
         `#### \`${code}\``,
-        `**Cause:** ${cause}${status === undefined ? '' : ` A webhook request gets the response ${status}.`}`,
+        `**Cause:** ${cause}${status === undefined ? '' : ` Response to the webhook request: ${status}.`}`,
         `**Fix:** ${fix}`,
         ['```text', ...found.slice(0, MAX_MESSAGES), '```'].join('\n'),
       );

@@ -155,7 +155,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('the console redrives a selected event, and logs the operator', async () => {
+  it('the console redrives a selected event, and logs the name of the operator', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -316,7 +316,7 @@ consoleOnEachAdapter((start) => {
   });
 });
 
-it('the console forgets a handler that no running process has registered, skips its deliveries, and logs the operator', async () => {
+it('the console forgets a handler that no running process has registered, skips its deliveries, and logs the name of the operator', async () => {
   await using file = await sqliteFile();
   const { inbox } = file;
   const old = await ConsoleApplication.start({

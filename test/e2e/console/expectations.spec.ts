@@ -91,7 +91,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('EX-12 the console makes the polls of selected expectations due now, and logs the operator', async () => {
+  it('EX-12 the console makes the polls of selected expectations due now, and logs the name of the operator', async () => {
     await using service = await TransactionService.start();
     await using app = await start({ payments: service.options });
     const expectations = expectationsOf(app);

@@ -144,7 +144,7 @@ describe('payments-emulator trigger', () => {
     });
   });
 
-  it('trigger sends an event of any other type, with data, for another company', async () => {
+  it('trigger sends an event whose type is not transaction.completed, with the given data, to another company', async () => {
     emulator.createCompany({ companyId: 'umbrella', webhookUrl: `${receiver.url}/umbrella` });
     const flags = ['--data', '{"n":1}', '--company', 'umbrella'];
     expect(await triggerHere('refund.created', ...flags)).toMatchObject({ code: 0 });

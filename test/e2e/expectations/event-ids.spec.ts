@@ -34,7 +34,7 @@ onMemoryAndSqlite((data) => {
     expect((await app.find(2)).state).toBe('waiting');
   });
 
-  it('EX-04 a webhook request with the event id of a poll is handled, before and after the poll', async () => {
+  it('EX-04 a webhook request whose event id looks like that of a poll is handled, whether it arrives before or after the poll', async () => {
     await using app = await ExpectingApplication.start(await data());
     for (const n of [1, 2]) {
       await app.expect(n);

@@ -145,7 +145,7 @@ onOneAdapter('exception filters of handlers', (start) => {
     },
   );
 
-  it('WH-19 the application runs no filter for an error that the filter does not catch, or for a handler that succeeds', async () => {
+  it('WH-19 a filter does not run if it does not catch the type of the error, or if the handler succeeds', async () => {
     await using other = await boot(Other, Injectable());
     expect(await run(other, 'handles')).toMatchObject({
       status: 503,

@@ -9,7 +9,10 @@ export class LaterCompletions {
     private readonly complete: (transactionId: string) => void,
   ) {}
 
-  /** Completes a transaction in `delayMs` milliseconds. Replaces an earlier time of the same transaction. */
+  /**
+   * Completes a transaction in `delayMs` milliseconds. If a completion of this transaction is already scheduled, the new
+   * time replaces it.
+   */
   schedule(transactionId: string, delayMs: number): void {
     this.cancel(transactionId);
     const timer = this.clock.setTimeout(() => {

@@ -66,7 +66,7 @@ interface EngineConnection {
   open?(): Promise<void>;
   /**
    * Reads the state of the engine, for metrics and health, one read at a time. Connects if there is no connection. Rejects
-   * if the engine does not answer. The module waits for a second.
+   * if the engine does not answer. The module waits at most one second for the result.
    */
   status?(): Promise<EngineStatus>;
   /**

@@ -197,7 +197,7 @@ export class RedriveJobs {
   #warn(error: unknown): void {
     this.#failures.warn(
       'redrive',
-      `A redrive could not continue. It continues after the next heartbeat that succeeds. ${describeError(error)}`,
+      `A redrive was interrupted. It continues after the next heartbeat that succeeds. Cause: ${describeError(error)}`,
     );
   }
 

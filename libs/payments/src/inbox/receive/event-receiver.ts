@@ -276,7 +276,7 @@ export class EventReceiver {
     if (stored === undefined) {
       throw new PaymentsError(
         'inbox_unavailable',
-        `Event ${id} was already stored, but the inbox is full and deleted the event while this copy arrived. Send the event again.`,
+        `The inbox was full, and deleted the stored event ${id} while a copy of it arrived. Send the event again.`,
       );
     }
     const handlers = stored.deliveries

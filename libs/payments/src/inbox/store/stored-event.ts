@@ -217,8 +217,8 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
 export interface StoredEvent {
   readonly company: string;
   /**
-   * The service's id of the event, or the id of an event of the module: `poll:…` and `overdue:…`. An id of the service
-   * that begins like an id of the module has the prefix `service:`.
+   * The service's id of the event, or the id of an event of the module: `poll:…` and `overdue:…`. If an id of the
+   * service begins with `poll:`, `overdue:` or `service:`, the module stores it with the prefix `service:`.
    */
   readonly id: string;
   /** How the first copy of the event was received. */
@@ -491,7 +491,7 @@ export interface HandlerPause {
   readonly until: Date | null;
 }
 
-/** Deliveries to one handler that failed with the same error, as a store counts them. */
+/** How many deliveries to one handler failed with the same error. Returned by the store. */
 export interface FailureCount {
   readonly handler: string;
   /** The last error of the deliveries, exactly as stored. */

@@ -162,7 +162,7 @@ const COMMITS = {
 const PLANNED_BY_INDEX = `SELECT set_config(name, 'off', true) FROM unnest(
   '{${TURNED_OFF.join()}}'::text[]) AS name`;
 
-/** By the number of the type in PostgreSQL. Values of other types remain texts. */
+/** Parsers of column values, by the OID of the PostgreSQL type. Values of other types remain strings. */
 const READERS: Readonly<Record<number, (text: string) => number | boolean>> = {
   16: (text) => text === 't', // boolean
   20: Number, // bigint
