@@ -28,8 +28,8 @@ export function webhookUrlProblem(value: unknown): string | undefined {
 
 /**
  * Returns the reason why the policy rejects a well-formed webhook URL, or undefined if the policy accepts it. Checks
- * only the URL itself; host names are not resolved. The service accepts HTTPS only. The emulator also accepts plain HTTP on loopback hosts and, if
- * allowed, in private networks.
+ * only the URL itself; host names are not resolved. The service accepts HTTPS only. The emulator also accepts plain HTTP
+ * on loopback hosts and, if allowed, in private networks.
  */
 export function webhookPolicyProblem(
   value: string,
