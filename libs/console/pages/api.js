@@ -24,7 +24,7 @@
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
  * @typedef {Json<import('../dist/console-processes.js').ConsoleArrivals>} Arrivals
  * @typedef {Json<import('../dist/console-processes.js').ConsoleService>} Service
- * @typedef {Json<import('nestjs-payments').InboxProcess>} Process
+ * @typedef {Json<Omit<import('nestjs-payments').InboxProcess, 'companies'>>} Process
  * @typedef {import('nestjs-payments').HandlerLoad} HandlerLoad
  * @typedef {{ processes: Process[], services: Service[] }} ProcessPage
  * @typedef {Json<import('nestjs-payments').RangeCounts>} RangeCounts

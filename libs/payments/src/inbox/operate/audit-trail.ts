@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { InboxStore, RecordKind } from '../store/inbox-store.js';
+import { parsedBody } from '../store/record-store.js';
 import { isWhole } from '../../errors/option-checks.js';
 
 /** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */
@@ -55,9 +56,9 @@ export class AuditTrail {
       .flat()
       .toSorted((a, b) => +b.changedAt - +a.changedAt || (a.key < b.key ? 1 : -1))
       .slice(0, limit)
-      .map(({ key, body }) => {
-        const entry = JSON.parse(body) as AuditEntry & { readonly at: string };
-        return { ...entry, id: key, at: new Date(entry.at) };
+      .flatMap((record) => {
+        const entry = parsedBody(record) as (AuditEntry & { readonly at: string }) | undefined;
+        return entry === undefined ? [] : [{ ...entry, id: record.key, at: new Date(entry.at) }];
       });
   }
 }

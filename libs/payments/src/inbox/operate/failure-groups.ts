@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { FailureCount, InboxStore } from '../store/inbox-store.js';
+import { parsedBody } from '../store/record-store.js';
 import { assertText, HOUR_MS, MAX_NOTE, MAX_WHO } from '../store/stored-event.js';
 
 const MAX_GROUPS = 50;
@@ -137,10 +138,10 @@ export class FailureGroups {
   async #acknowledged(): Promise<Map<string, AcknowledgedGroup>> {
     const records = await this.store.records.list('acknowledgement', MAX_ACKNOWLEDGED);
     return new Map(
-      records.map(({ key, body, changedAt }) => [
-        key,
-        { ...(JSON.parse(body) as Omit<AcknowledgedGroup, 'at'>), at: changedAt },
-      ]),
+      records.flatMap((record): [string, AcknowledgedGroup][] => {
+        const body = parsedBody(record) as Omit<AcknowledgedGroup, 'at'> | undefined;
+        return body === undefined ? [] : [[record.key, { ...body, at: record.changedAt }]];
+      }),
     );
   }
 

@@ -11,6 +11,7 @@ import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import type { FactsSnapshot } from '../../telemetry/process-facts.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore } from '../store/inbox-store.js';
+import { parsedBody } from '../store/record-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import type { HandlerLoad } from '../work/inbox-worker.js';
 
@@ -107,10 +108,11 @@ export class ProcessReports {
     const records = await this.store.records.list('process', MAX_PROCESSES);
     const others = records
       .filter(({ key }) => key !== this.#id)
-      .map(({ key: id, body, ageMs: seenMs }): InboxProcess => {
-        const report = JSON.parse(body) as ProcessReport;
+      .flatMap(({ key: id, body, ageMs: seenMs }): InboxProcess[] => {
+        const report = parsedBody({ body }) as ProcessReport | undefined;
+        if (report === undefined) return [];
         const state = report.endedAtMs === null ? (seenMs > LOST_MS ? 'lost' : 'running') : 'ended';
-        return { id, here: false, state, seenMs, ...report };
+        return [{ id, here: false, state, seenMs, ...report }];
       });
     const state = this.#endedAtMs === null ? 'running' : 'ended';
     return [{ id: this.#id, here: true, state, seenMs: 0, ...this.#current() }, ...others];

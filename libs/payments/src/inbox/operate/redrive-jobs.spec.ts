@@ -166,6 +166,35 @@ describe('RedriveJobs', () => {
     expect(one.harness.ids).toHaveLength(30);
   });
 
+  it('OP-04 a record that cannot be read does not stop the other redrives', async () => {
+    const one = await Process.start();
+    await one.receiveDead(30);
+    const { records } = one.harness.store;
+    await one.jobs.start({}, { ratePerSecond: 10 });
+    await one.pass(1000);
+    one.harness.crash();
+    await records.put({ kind: 'job', key: 'cut', body: '{"query":{' });
+    await records.put({ kind: 'job', key: 'other', body: '{}' });
+    const other = await one.another();
+    await other.pass(40_000);
+    expect(await other.jobs.list()).toMatchObject([{ state: 'done', events: 30 }]);
+    expect(await other.jobs.stop('cut')).toBe(false);
+  });
+
+  it('OP-04 a process that closes during a batch hands the redrive over at once', async () => {
+    const one = await Process.start();
+    await one.receiveDead(30);
+    let closed = false;
+    one.onBatch = () => {
+      void one.harness.worker.drain();
+      void one.jobs.close().then(() => (closed = true));
+    };
+    await one.jobs.start({}, { ratePerSecond: 1 });
+    await turns(100);
+    expect(closed).toBe(true);
+    expect(await one.job()).toMatchObject({ state: 'running', events: 1 });
+  });
+
   it('OP-03 a redrive leaves out events that are received after its start', async () => {
     const one = await Process.start();
     await one.receiveDead(20);

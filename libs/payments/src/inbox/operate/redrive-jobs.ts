@@ -7,6 +7,7 @@ import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore, StoredDelivery, StoredRecord } from '../store/inbox-store.js';
+import { parsedBody } from '../store/record-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
@@ -151,7 +152,10 @@ export class RedriveJobs {
   async list(): Promise<RedriveJob[]> {
     const records = await this.store.records.list('job', MAX_JOBS);
     return records
-      .map((record) => toJob(record.key, bodyOf(record), record.changedAt))
+      .flatMap((record) => {
+        const body = bodyOf(record);
+        return body === undefined ? [] : [toJob(record.key, body, record.changedAt)];
+      })
       .toSorted((a, b) => +b.startedAt - +a.startedAt);
   }
 
@@ -177,6 +181,7 @@ export class RedriveJobs {
     try {
       for (const record of await this.store.records.list('job', MAX_JOBS)) {
         const body = bodyOf(record);
+        if (body === undefined) continue;
         const isFree =
           body.owner === null || body.owner === this.#owner || record.ageMs > body.leaseMs;
         if (body.state === 'running' && isFree) this.#take(record.key, { ...record, body });
@@ -294,7 +299,8 @@ export class RedriveJobs {
   async #find(id: string): Promise<StoredJob | undefined> {
     const records = await this.store.records.list('job', MAX_JOBS);
     const record = records.find(({ key }) => key === id);
-    return record && { version: record.version, body: bodyOf(record) };
+    const body = record && bodyOf(record);
+    return body && { version: record.version, body };
   }
 
   #put(id: string, body: JobBody, ifVersion: number): Promise<number | null> {
@@ -302,9 +308,9 @@ export class RedriveJobs {
     return this.store.records.put(record);
   }
 
-  /** Waits, or only lets other work run if `ms` is not above 0. */
+  /** Waits, or only lets other work run if `ms` is not above 0, or if this process closes. */
   #sleep(ms: number): Promise<void> {
-    if (ms <= 0) return new Promise((resolve) => setImmediate(resolve));
+    if (ms <= 0 || !this.worker.active) return new Promise((resolve) => setImmediate(resolve));
     return new Promise((resolve) => {
       const wake = (): void => {
         cancel();
@@ -327,8 +333,11 @@ function hasFailed(
   return state !== 'done' && state !== 'skipped' && ended > before;
 }
 
-function bodyOf({ body }: StoredRecord): JobBody {
-  const { query, startedAt, ...rest } = JSON.parse(body) as JobBody;
+/** Returns `undefined` for a record that cannot be read, so that it does not stop other jobs. */
+function bodyOf(record: StoredRecord): JobBody | undefined {
+  const stored = parsedBody(record) as JobBody | undefined;
+  if (stored?.query === undefined) return undefined;
+  const { query, startedAt, ...rest } = stored;
   const { from, to } = query;
   const times = { ...(from && { from: new Date(from) }), ...(to && { to: new Date(to) }) };
   return { ...rest, query: { ...query, ...times }, startedAt: new Date(startedAt) };

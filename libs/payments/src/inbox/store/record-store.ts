@@ -58,3 +58,13 @@ export interface RecordStore {
   /** Removes a record if it is stored. A record that is stored later with the same key begins at version 1 again. */
   remove(kind: RecordKind, key: string): Promise<void>;
 }
+
+/** Returns the body of a record as JSON; `undefined` if it is not the JSON text of an object. */
+export function parsedBody({ body }: Pick<StoredRecord, 'body'>): object | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return typeof parsed === 'object' && parsed !== null ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
