@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TableHead } from './card-table.js';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted } from './format.js';
 import { Waiting, usePolled } from './polling.js';
@@ -75,11 +76,7 @@ export function AuditTrail({ params, acted }) {
 /** @param {{ entries: AuditEntry[] }} props */
 function Entries({ entries }) {
   return html`<table class="cards audit" role="table">
-    <thead role="rowgroup">
-      <tr role="row">
-        ${['When', 'Who', 'What', 'Result'].map((title) => html`<th role="columnheader" scope="col" key=${title}>${title}</th>`)}
-      </tr>
-    </thead>
+    <${TableHead} titles=${['When', 'Who', 'What', 'Result']} />
     <tbody role="rowgroup">
       ${entries.map(
         ({ id, at, who, text, event, error }) =>

@@ -1,6 +1,31 @@
 import { html } from 'htm/preact';
 
 /**
+ * The head of a table with one row of titles.
+ *
+ * @param {object} props
+ * @param {readonly (string | null)[]} props.titles of the columns; `null` for a column of buttons
+ * @param {readonly string[]} [props.numbers] titles of the columns that contain numbers
+ */
+export function TableHead({ titles, numbers = [] }) {
+  return html`<thead role="rowgroup">
+    <tr role="row">
+      ${titles.map(
+        (title) =>
+          html`<th
+            role="columnheader"
+            scope="col"
+            key=${title}
+            class=${title !== null && numbers.includes(title) ? 'number' : undefined}
+          >
+            ${title ?? html`<span class="unseen">Actions</span>`}
+          </th>`,
+      )}
+    </tr>
+  </thead>`;
+}
+
+/**
  * A table whose rows become cards on a narrow screen. The first cell names its row.
  *
  * @param {object} props
@@ -10,16 +35,7 @@ import { html } from 'htm/preact';
  */
 export function CardTable({ label, titles, rows }) {
   return html`<table class="cards plain" role="table" aria-label=${label}>
-    <thead role="rowgroup">
-      <tr role="row">
-        ${titles.map(
-          (title) =>
-            html`<th role="columnheader" scope="col" key=${title}>
-              ${title ?? html`<span class="unseen">Actions</span>`}
-            </th>`,
-        )}
-      </tr>
-    </thead>
+    <${TableHead} titles=${titles} />
     <tbody role="rowgroup">
       ${rows.map(
         ({ key, cells }) =>

@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TableHead } from './card-table.js';
 import { get } from './api.js';
 import { Facts, Headers } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, urgentFirst, visible } from './format.js';
@@ -171,13 +172,7 @@ function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
 /** @param {{ history: Delivery['history'], name: string }} props */
 function History({ history, name }) {
   return html`<table class="history" role="table" aria-label=${`Attempts of ${name}`}>
-    <thead role="rowgroup">
-      <tr role="row">
-        ${['Attempt', 'Started', 'Took', 'Outcome'].map(
-          (title) => html`<th role="columnheader" scope="col">${title}</th>`,
-        )}
-      </tr>
-    </thead>
+    <${TableHead} titles=${['Attempt', 'Started', 'Took', 'Outcome']} />
     <tbody role="rowgroup">
       ${history.toReversed().map(
         ({ attempt, startedAt, endedAt, outcome, error }, index) =>

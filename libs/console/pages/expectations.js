@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TableHead } from './card-table.js';
 import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, capped, counted, duration, visible } from './format.js';
 import { ShortId, money } from './payment-fields.js';
@@ -133,16 +134,12 @@ function Nothing({ filtered }) {
   </p>`;
 }
 
+const TITLES = ['Payment', 'State', 'Amount', 'Reason', 'Age', 'Next question', null];
+
 /** @param {{ rows: Expectation[], ask: (action: import('./actions.js').Action) => void }} props */
 function Rows({ rows, ask }) {
-  const titles = ['Payment', 'State', 'Amount', 'Reason', 'Age', 'Next question'];
   return html`<table class="cards expectations" role="table">
-    <thead role="rowgroup">
-      <tr role="row">
-        ${titles.map((title) => html`<th role="columnheader" scope="col" class=${title === 'Amount' ? 'number' : ''}>${title}</th>`)}
-        <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
-      </tr>
-    </thead>
+    <${TableHead} titles=${TITLES} numbers=${['Amount']} />
     <tbody role="rowgroup">
       ${rows.map(
         (one) => html`<${Row} key=${`${one.company}\n${one.reference}`} one=${one} ask=${ask} />`,

@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TableHead } from './card-table.js';
 import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
@@ -79,6 +80,17 @@ function summaryOf({ groups, more }) {
     : `${counts} ${units}`;
 }
 
+const TITLES = [
+  'Error and handler',
+  'State',
+  'Deliveries',
+  'Companies',
+  'Failed',
+  'Last 24 hours',
+  'Example',
+  null,
+];
+
 /**
  * @param {object} props
  * @param {readonly FailureGroup[]} props.groups
@@ -87,30 +99,7 @@ function summaryOf({ groups, more }) {
 function Groups({ groups, ask }) {
   if (groups.length === 0) return null;
   return html`<table class="cards failures" role="table">
-    <thead role="rowgroup">
-      <tr role="row">
-        ${[
-          'Error and handler',
-          'State',
-          'Deliveries',
-          'Companies',
-          'Failed',
-          'Last 24 hours',
-          'Example',
-        ].map(
-          (title) =>
-            html`<th
-              role="columnheader"
-              scope="col"
-              key=${title}
-              class=${title === 'Deliveries' || title === 'Companies' ? 'number' : ''}
-            >
-              ${title}
-            </th>`,
-        )}
-        <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
-      </tr>
-    </thead>
+    <${TableHead} titles=${TITLES} numbers=${['Deliveries', 'Companies']} />
     <tbody role="rowgroup">
       ${groups.map(
         (group) =>

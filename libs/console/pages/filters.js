@@ -68,16 +68,11 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
         <b>${used.map((name) => visible(filterText(name, params[name] ?? ''))).join(', ')}</b>
       </summary>
       <div class="fields">
-        <label
-          >Reference, transaction, event id or amount
-          <input
-            name="search"
-            maxlength="1000"
-            autocomplete="off"
-            spellcheck=${false}
-            onChange=${apply}
-          />
-        </label>
+        <${TextField}
+          label="Reference, transaction, event id or amount"
+          name="search"
+          onChange=${apply}
+        />
         <label
           >State
           <select name="state" onChange=${apply}>
@@ -92,16 +87,11 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
             ${names.map((name) => html`<option value=${name}>${name}</option>`)}
           </select>
         </label>
-        <label
-          >Error, or an error that differs only in ids
-          <input
-            name="error"
-            maxlength="1000"
-            autocomplete="off"
-            spellcheck=${false}
-            onChange=${apply}
-          />
-        </label>
+        <${TextField}
+          label="Error, or an error that differs only in ids"
+          name="error"
+          onChange=${apply}
+        />
         <label
           >Event type
           <input
@@ -137,6 +127,20 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
       </div>
     </details>
   </form>`;
+}
+
+/** @param {{ label: string, name: string, onChange: () => void }} props */
+function TextField({ label, name, onChange }) {
+  return html`<label
+    >${label}
+    <input
+      name=${name}
+      maxlength="1000"
+      autocomplete="off"
+      spellcheck=${false}
+      onChange=${onChange}
+    />
+  </label>`;
 }
 
 /**

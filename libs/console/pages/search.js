@@ -1,4 +1,5 @@
 import { html } from 'htm/preact';
+import { TableHead } from './card-table.js';
 import { useEffect } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time } from './format.js';
@@ -61,13 +62,7 @@ export function SearchResults({ text, overview: { expectations, stats } }) {
  */
 export function Payments({ payments, paused }) {
   return html`<table class="cards payments" role="table">
-    <thead role="rowgroup">
-      <tr role="row">
-        ${['Payment', 'Amount', 'State', 'Last change'].map(
-          (title) => html`<th role="columnheader" scope="col">${title}</th>`,
-        )}
-      </tr>
-    </thead>
+    <${TableHead} titles=${['Payment', 'Amount', 'State', 'Last change']} />
     <tbody role="rowgroup">
       ${payments.map(
         (payment) => html`<${Row} key=${linkOf(payment)} payment=${payment} paused=${paused} />`,
