@@ -278,7 +278,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     promise: 'IN-38',
     fault: 'counts the deliveries of events that were received before the range',
     file: `${INBOX}/store/activity.ts`,
-    replace: 'if (tallies[minuteOf(receivedMs) - first] === undefined) return;',
+    replace: 'if (!isInRange) continue;',
     by: '',
     specs: [`${INBOX}/store/activity.spec.ts`],
   },

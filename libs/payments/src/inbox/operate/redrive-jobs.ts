@@ -8,6 +8,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore, StoredDelivery, StoredRecord } from '../store/inbox-store.js';
 import { parsedBody } from '../store/record-store.js';
+import { MAX_WHO } from '../store/stored-event.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
@@ -130,7 +131,7 @@ export class RedriveJobs {
     const body: JobBody = {
       query: stored,
       ratePerSecond,
-      startedBy: startedBy?.slice(0, 200) ?? null,
+      startedBy: startedBy?.slice(0, MAX_WHO) ?? null,
       startedAt,
       state: 'running',
       total: await this.redrive.redrive({ ...stored, dryRun: true }),

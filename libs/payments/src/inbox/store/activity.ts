@@ -35,21 +35,9 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
   readonly tookMs: number[];
 }
 
-/** The deliveries, to all handlers or to one handler, of the events that were received in the range. */
-class RangeTally {
-  readonly #states = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0 };
-  readonly #tookMs: number[] = [];
-  #failed = 0;
-
-  add({ state, finishedMs, failedMs }: CountedEvent['deliveries'][number], receivedMs: number) {
-    this.#states[state] += 1;
-    this.#failed += failedMs.length;
-    if (state === 'done') this.#tookMs.push(Math.max(0, finishedMs! - receivedMs));
-  }
-
-  get counts(): RangeCounts {
-    return { ...this.#states, failed: this.#failed, ...percentilesOf(this.#tookMs) };
-  }
+/** Deliveries to one handler of the events that were received in the range. */
+interface RangeTally extends Record<DeliveryState | 'failed', number> {
+  readonly tookMs: number[];
 }
 
 /**
@@ -77,32 +65,33 @@ export async function countActivity(
     return tally;
   };
   const events = { webhook: 0, poll: 0, test: 0, overdue: 0 };
-  const total = new RangeTally();
   const ranges = new Map<string, RangeTally>();
-  const addToRange = ({ receivedMs, source, eventType, deliveries }: CountedEvent): void => {
-    if (tallies[minuteOf(receivedMs) - first] === undefined) return;
-    events[eventType === TEST_EVENT_TYPE ? 'test' : source] += 1;
-    for (const delivery of deliveries) {
-      const own = ranges.get(delivery.handler) ?? new RangeTally();
-      ranges.set(delivery.handler, own);
-      for (const tally of [total, own]) tally.add(delivery, receivedMs);
-    }
+  const rangeOf = (handler: string): RangeTally => {
+    const none = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0, failed: 0, tookMs: [] };
+    const range = ranges.get(handler) ?? none;
+    ranges.set(handler, range);
+    return range;
   };
   let uncountedMs = deletedMs;
   let before = Number.MAX_SAFE_INTEGER;
   for (let read = 0; read < COUNTED_EVENTS;) {
     const slice = await readSlice(before);
-    for (const event of slice) {
-      const { receivedMs, deliveries } = event;
-      addToRange(event);
+    for (const { receivedMs, source, eventType, deliveries } of slice) {
+      const isInRange = tallies[minuteOf(receivedMs) - first] !== undefined;
+      if (isInRange) events[eventType === TEST_EVENT_TYPE ? 'test' : source] += 1;
       tallyOf(receivedMs, '').received += 1;
       for (const { handler, state, finishedMs, failedMs } of deliveries) {
+        const tookMs = state === 'done' ? Math.max(0, finishedMs! - receivedMs) : null;
         tallyOf(receivedMs, handler).received += 1;
         // A delivery may have failed in several minutes.
         for (const ms of failedMs) tallyOf(ms, handler).failed += 1;
         if (state === 'dead') tallyOf(finishedMs!, handler).dead += 1;
-        if (state !== 'done') continue;
-        tallyOf(finishedMs!, handler).tookMs.push(Math.max(0, finishedMs! - receivedMs));
+        if (tookMs !== null) tallyOf(finishedMs!, handler).tookMs.push(tookMs);
+        if (!isInRange) continue;
+        const range = rangeOf(handler);
+        range[state] += 1;
+        range.failed += failedMs.length;
+        if (tookMs !== null) range.tookMs.push(tookMs);
       }
     }
     const oldest = slice.at(-1);
@@ -114,8 +103,10 @@ export async function countActivity(
   return {
     minutes: tallies.map((byHandler, index) => toMinute(first + index, byHandler)),
     events,
-    deliveries: total.counts,
-    handlers: Object.fromEntries(Array.from(ranges, ([handler, tally]) => [handler, tally.counts])),
+    deliveries: rangeCountsOf([...ranges.values()]),
+    handlers: Object.fromEntries(
+      Array.from(ranges, ([handler, range]) => [handler, rangeCountsOf([range])]),
+    ),
     completeFrom: new Date(Math.max(first, minuteOf(uncountedMs) + 1) * MINUTE_MS),
   };
 }
@@ -134,15 +125,29 @@ function toMinute(minute: number, byHandler: Map<string, Tally>): ActivityMinute
 
 function countsOf(tallies: readonly Tally[]): ActivityCounts {
   const tookMs = tallies.flatMap((tally) => tally.tookMs);
-  const sum = (field: 'received' | 'failed' | 'dead') =>
-    tallies.reduce((total, tally) => total + tally[field], 0);
   return {
-    received: sum('received'),
+    received: sumOf(tallies, 'received'),
     done: tookMs.length,
-    failed: sum('failed'),
-    dead: sum('dead'),
+    failed: sumOf(tallies, 'failed'),
+    dead: sumOf(tallies, 'dead'),
     ...percentilesOf(tookMs),
   };
+}
+
+function rangeCountsOf(ranges: readonly RangeTally[]): RangeCounts {
+  return {
+    pending: sumOf(ranges, 'pending'),
+    running: sumOf(ranges, 'running'),
+    done: sumOf(ranges, 'done'),
+    dead: sumOf(ranges, 'dead'),
+    skipped: sumOf(ranges, 'skipped'),
+    failed: sumOf(ranges, 'failed'),
+    ...percentilesOf(ranges.flatMap((range) => range.tookMs)),
+  };
+}
+
+function sumOf<K extends string>(tallies: readonly Record<K, number>[], field: K): number {
+  return tallies.reduce((sum, tally) => sum + tally[field], 0);
 }
 
 function percentilesOf(tookMs: readonly number[]): Pick<ActivityCounts, 'p50Ms' | 'p95Ms'> {
