@@ -149,7 +149,7 @@ const consequences = {
     'All operators see the note. The group stays below the others until it gets more deliveries or fails again.',
   ask: 'The module asks the payments service about the transaction, within its limit of polls per second. A cancelled expectation and a running poll do not change.',
   close:
-    'The payment no longer counts as overdue, and the module asks the service no more. An event that arrives later is still handled.',
+    'The payment no longer counts as overdue, and the module no longer asks the service. An event that arrives later is still handled.',
   forget:
     'The pending and dead deliveries of this handler are skipped, and new events get no delivery for it. If a process with this handler starts, the handler appears again.',
 };

@@ -101,7 +101,7 @@ export function failuresOf(
 
 /**
  * Describes the selected deliveries. The text of a search is not part of the description, because it may contain a
- * customer's data. Of an error, only the part that is the same for the whole group of errors is.
+ * customer's data. The description contains only the part of an error that is the same for the whole group of errors.
  */
 export function selectionOf(request: SkipDto | RedriveDto): string {
   const { events, filter } = request;

@@ -4,7 +4,7 @@ const MINUTE_MS = 60_000;
 /** The last hour, and the minute that has not ended. */
 const MINUTES = 61;
 
-/** When the newest stored event of each source was received, by the store clock; `null` if none of the newest has it. */
+/** When the newest stored event of each source was received, by the store clock; `null` if none of the newest events has the source. */
 export interface NewestEvents {
   readonly webhook: Date | null;
   readonly poll: Date | null;
@@ -27,7 +27,7 @@ export interface ConsoleSecrets {
   readonly company: string;
   /** `null` if the current secret has not verified a request since {@link since}. */
   readonly current: Date | null;
-  /** The same of the previous secrets together. */
+  /** When any of the previous secrets last verified a request; `null` if none has since {@link since}. */
   readonly previous: Date | null;
   /** Number of previous secrets. */
   readonly previousCount: number;

@@ -134,7 +134,7 @@ function csvOf<T>(columns: Columns<T>, rows: readonly T[]): string {
   return `\uFEFF${lines.map((line) => `${line.join(',')}\r\n`).join('')}`;
 }
 
-/** A plain number is not a formula, also if it is negative. */
+/** A plain number is not a formula, even if it is negative. */
 const NUMBER = /^-?\d+(\.\d+)?$/;
 /**
  * The places at which a spreadsheet could begin a formula: the start of the text, and after a character that may separate

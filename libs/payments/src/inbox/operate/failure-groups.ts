@@ -65,7 +65,7 @@ export interface Acknowledgement extends Pick<
 export interface StoredAcknowledgement extends Pick<Acknowledgement, 'note' | 'who'> {
   /** When the group was acknowledged, by the store clock. */
   readonly at: Date;
-  /** Whether the group has more deliveries than then, or one of its deliveries has failed since then. */
+  /** Whether, since the acknowledgement, the group got more deliveries or one of its deliveries failed. */
   readonly changed: boolean;
 }
 

@@ -22,7 +22,7 @@ const EVERY_MS = 10_000;
 const SIGN_OF_LIFE_MS = 30_000;
 /** A process whose newest report is older than this many milliseconds is lost. */
 const LOST_MS = 45_000;
-/** How often a process reads the reports of the others, in reports of its own. */
+/** A process reads the reports of the other processes once in this number of its own reports. */
 const INHERIT_EVERY = 30;
 /** How long the last report of a closing process may take, in milliseconds. */
 const LAST_REPORT_MS = 1000;

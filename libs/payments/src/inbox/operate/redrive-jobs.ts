@@ -71,11 +71,11 @@ interface Check {
 
 /** How long after the due time of a batch its failures are counted. */
 const CHECK_MS = 5000;
-/** How many jobs are listed, and looked at for work: the last changed. */
+/** Maximum number of jobs that are listed, and checked for work: those that changed last. */
 const MAX_JOBS = 100;
 const DEFAULT_RATE = 100;
 const MAX_RATE = 1000;
-/** The record of a job contains its query. */
+/** Maximum length of a query as JSON, in characters, because the record of a job contains its query. */
 const MAX_QUERY = 20_000;
 
 /**
@@ -203,7 +203,7 @@ export class RedriveJobs {
   #warn(error: unknown): void {
     this.#failures.warn(
       'redrive',
-      `A redrive was interrupted. It continues after the next heartbeat that succeeds. Cause: ${describeError(error)}`,
+      `A redrive was interrupted. It continues after the next successful heartbeat. Cause: ${describeError(error)}`,
     );
   }
 

@@ -187,8 +187,8 @@ export interface PollChange {
   /** The event to receive; `null` if there is none. */
   readonly event: IncomingEvent | null;
   /**
-   * The id of the stored event that fulfils the expectation if it is open. With `null`, a found event fulfils it, which
-   * is the received event or the stored event that it is a copy of.
+   * The id of the stored event that fulfils the expectation if it is open. With `null`, a found event fulfils
+   * it: the received event or, if that is a copy, the stored event.
    */
   readonly storedId: string | null;
   readonly result: PollResult;
