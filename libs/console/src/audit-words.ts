@@ -59,7 +59,7 @@ export function performed(
   return `${past} ${target}`;
 }
 
-/** Describes an action that was rejected or failed, such as `could not pause handler "book"`. */
+/** Describes an action that was rejected or that failed, such as `could not pause handler "book"`. */
 export function attempted(action: ConsoleAction, target: string): string {
   const what = action === 'redrive' || action === 'skip' ? `deliveries ${target}` : target;
   return `could not ${VERBS[action][0]} ${what}`.trimEnd();

@@ -49,8 +49,9 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * @throws ConsoleException 400 if the body is not valid, 403 if the operator may only look, 404 for `ask` without the option `reconcile`, 409 if a
-   *   running process has registered the handler to forget, 503 if the inbox is not reachable.
+   * @throws ConsoleException 400 if the body is not valid, 403 if the operator may only look, 404 for `ask` and `close`
+   *   without the option `reconcile`, 409 if a running process has registered the handler to forget or the redrive to
+   *   stop has ended, 503 if the inbox is not reachable.
    */
   async perform(
     action: ConsoleAction,

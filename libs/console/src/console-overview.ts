@@ -124,7 +124,11 @@ export class ConsoleOverview {
     return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
   }
 
-  /** The redrives that run, or have ended within the last hour. @throws ConsoleException 503 if the inbox is not reachable. */
+  /**
+   * The redrives that run, or have ended within the last hour.
+   *
+   * @throws ConsoleException 503 if the inbox is not reachable.
+   */
   async redrives(): Promise<RedriveJob[]> {
     const jobs = await this.#cached('redrives', FRESH_MS, (inbox) => inbox.redriveJobs());
     const since = this.options.runtime.now() - SHOW_ENDED_MS;

@@ -4,7 +4,10 @@ const MINUTE_MS = 60_000;
 /** The last hour, and the minute that has not ended. */
 const MINUTES = 61;
 
-/** When the newest stored event of each source was received, by the store clock; `null` if none of the newest events has the source. */
+/**
+ * When the newest stored event of each source was received, by the store clock; `null` if none of the newest 20,000 events
+ * has the source.
+ */
 export interface NewestEvents {
   readonly webhook: Date | null;
   readonly poll: Date | null;
