@@ -1,6 +1,6 @@
 import { TokenExchange } from './auth/token-exchange.js';
 import { TokenIssuer } from './auth/token-issuer.js';
-import { checkInput } from './check-input.js';
+import { validateInput } from './validate-input.js';
 import { CheckoutSessions } from './checkout/checkout-sessions.js';
 import type { Company, Environment } from './companies/company.js';
 import { CompanyStore } from './companies/company-store.js';
@@ -139,7 +139,7 @@ export class EmulatorCore {
       companyId,
       environment = 'sandbox',
       ...payment
-    } = checkInput(NewTransaction, input);
+    } = validateInput(NewTransaction, input);
     return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
   }
 
@@ -177,7 +177,7 @@ export class EmulatorCore {
 
   /** Completes a transaction at a later time, unless it is completed or declined before. The input contains `delayMs`. */
   completeLater(transactionId: string, input: unknown): Transaction {
-    const { delayMs } = checkInput(LaterCompletion, input);
+    const { delayMs } = validateInput(LaterCompletion, input);
     const transaction = this.transactions.schedule(transactionId, delayMs);
     this.#laterCompletions.schedule(transactionId, delayMs);
     return transaction;
@@ -190,7 +190,7 @@ export class EmulatorCore {
       eventType,
       data,
       metadata,
-    } = checkInput(NewEvent, input);
+    } = validateInput(NewEvent, input);
     return this.send(this.companies.get(companyId), environment, eventType, data, metadata);
   }
 
@@ -213,7 +213,7 @@ export class EmulatorCore {
 
   /** Signs and sends the bytes of a body as they are. Resolves after the first delivery has ended. */
   sendBody(input: unknown): Promise<DeliveryRecord> {
-    const { companyId, environment = 'sandbox', body } = checkInput(NewBody, input);
+    const { companyId, environment = 'sandbox', body } = validateInput(NewBody, input);
     const original = Buffer.from(body, 'base64');
     const company = this.companies.get(companyId);
     return this.deliveries.enqueue(company, environment, eventIn(original), original);

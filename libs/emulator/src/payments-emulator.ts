@@ -1,5 +1,5 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import { checkInput } from './check-input.js';
+import { validateInput } from './validate-input.js';
 import type { CompanyCredentials } from './companies/company.js';
 import { toCredentials } from './companies/company.js';
 import type {
@@ -173,7 +173,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /** Returns the matching transactions in the order of creation. Default: all. */
   transactions(filter: TransactionFilter = {}): Transaction[] {
-    return this.#core.transactions.list(checkInput(TransactionFilter, filter));
+    return this.#core.transactions.list(validateInput(TransactionFilter, filter));
   }
 
   /**
@@ -218,7 +218,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /** Returns the attempts of the delivery log that match, in the order of their creation. */
   deliveries(filter: DeliveryFilter = {}): DeliveryRecord[] {
-    return this.#core.log.list(checkInput(DeliveryFilter, filter));
+    return this.#core.log.list(validateInput(DeliveryFilter, filter));
   }
 
   /**

@@ -1,4 +1,4 @@
-import { checkInput } from './check-input.js';
+import { validateInput } from './validate-input.js';
 import { NewCompany } from './companies/company-inputs.js';
 import { settingsPrefix } from './companies/company.js';
 import { DEFAULT_COMPANY } from './companies/company-store.js';
@@ -114,7 +114,7 @@ export function resolveOptions(
     problems.push('failedStatus must not be the same as pendingStatus');
   }
   if (problems.length > 0) throw new EmulatorInputError(problems);
-  for (const company of resolved.companies) checkInput(NewCompany, company);
+  for (const company of resolved.companies) validateInput(NewCompany, company);
   validateFaultPlan(resolved.faults);
   validateFaultPlan({ delivery: { redeliver: resolved.redeliver } });
   return Object.freeze(resolved);

@@ -11,7 +11,7 @@ import {
 } from '@nestjs/common';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
 import type { FastifyReply } from 'fastify';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import { WithoutControlToken } from '../controls/control-token.guard.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { EmulatorError } from '../emulator-errors.js';
@@ -86,14 +86,14 @@ export class CheckoutController {
   @Post(':id/phone')
   @Redirect()
   phone(@Param('id') id: string, @Body() body: unknown): SeeOther {
-    const { phoneNumber = '' } = checkInput(PhoneForm, body);
+    const { phoneNumber = '' } = validateInput(PhoneForm, body);
     return this.#apply(id, { type: 'phone', phoneNumber });
   }
 
   @Post(':id/code')
   @Redirect()
   code(@Param('id') id: string, @Body() body: unknown): SeeOther {
-    const { code = '' } = checkInput(CodeForm, body);
+    const { code = '' } = validateInput(CodeForm, body);
     return this.#apply(id, { type: 'code', code });
   }
 

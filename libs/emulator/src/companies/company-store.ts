@@ -1,5 +1,5 @@
 import { EmulatorError, EmulatorInputError } from '../emulator-errors.js';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import type { RandomSource } from '../runtime/random-source.js';
 import {
   ClientSecretInput,
@@ -26,7 +26,7 @@ export class CompanyStore {
   ) {}
 
   create(input: unknown): Company {
-    const given = checkInput(NewCompany, input);
+    const given = validateInput(NewCompany, input);
     this.#requireAllowedUrl('webhookUrl', given.webhookUrl);
     const companyId = given.companyId ?? this.random.uuid('company');
     if (this.#companies.has(companyId)) {
@@ -80,7 +80,7 @@ export class CompanyStore {
   }
 
   setWebhook(input: unknown): Company {
-    const { companyId, url, secret, active } = checkInput(WebhookInput, input);
+    const { companyId, url, secret, active } = validateInput(WebhookInput, input);
     this.#requireAllowedUrl('url', url);
     const company = this.get(companyId);
     const before = company.webhook;
@@ -94,7 +94,7 @@ export class CompanyStore {
   }
 
   rotateWebhookSecret(input: unknown): Company {
-    const { companyId, secret } = checkInput(WebhookSecretInput, input);
+    const { companyId, secret } = validateInput(WebhookSecretInput, input);
     return this.setWebhook({
       companyId,
       secret: secret ?? this.random.secret('whsec_', 'webhook'),
@@ -102,7 +102,7 @@ export class CompanyStore {
   }
 
   rotateClientSecret(input: unknown): Company {
-    const { companyId, environment = 'sandbox', secret } = checkInput(ClientSecretInput, input);
+    const { companyId, environment = 'sandbox', secret } = validateInput(ClientSecretInput, input);
     const company = this.get(companyId);
     company.credentials[environment] = {
       clientId: company.credentials[environment].clientId,
@@ -113,7 +113,7 @@ export class CompanyStore {
 
   /** Revokes all tokens that a company has in one environment or in both. */
   revokeTokens(input: unknown): void {
-    const { companyId, environment } = checkInput(RevocationInput, input);
+    const { companyId, environment } = validateInput(RevocationInput, input);
     const company = this.get(companyId);
     for (const each of environment ? [environment] : ENVIRONMENTS) company.tokenGeneration[each]++;
   }

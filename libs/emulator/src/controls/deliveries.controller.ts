@@ -3,7 +3,7 @@ import { DeliveryFilter, DeliverySearch } from '../deliveries/delivery-inputs.js
 import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 import type { DeliveryPage } from '../deliveries/delivery-summary.js';
 import { EmulatorCore } from '../emulator-core.js';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
@@ -18,13 +18,13 @@ export class DeliveriesController {
 
   @Get()
   list(@Query() query: object): DeliveryRecord[] {
-    return this.core.log.list(checkInput(DeliveryFilter, { ...query }));
+    return this.core.log.list(validateInput(DeliveryFilter, { ...query }));
   }
 
   /** Returns a page of the log, newest first, without bodies and headers. */
   @Get('search')
   search(@Query() query: object): DeliveryPage {
-    return this.core.log.search(checkInput(DeliverySearch, { ...query }));
+    return this.core.log.search(validateInput(DeliverySearch, { ...query }));
   }
 
   @Get(':id')

@@ -2,7 +2,7 @@ import { Body, Controller, Get, HttpCode, Param, Post, Query, UseGuards } from '
 import type { CompletedTransaction } from '../emulator-core.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import { TransactionFilter } from '../transactions/transaction-inputs.js';
 import type { Transaction } from '../transactions/transaction.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
@@ -23,7 +23,7 @@ export class TransactionsController {
 
   @Get()
   list(@Query() query: object): Transaction[] {
-    return this.core.transactions.list(checkInput(TransactionFilter, { ...query }));
+    return this.core.transactions.list(validateInput(TransactionFilter, { ...query }));
   }
 
   @Get(':id')

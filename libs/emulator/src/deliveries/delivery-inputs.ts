@@ -1,5 +1,5 @@
 import { IsBase64, IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
-import { IsLimit } from '../check-input.js';
+import { IsLimit } from '../input-validators.js';
 import type { Environment } from '../companies/company.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
 import { EmulatorInputError } from '../emulator-errors.js';

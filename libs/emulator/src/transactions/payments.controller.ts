@@ -1,6 +1,6 @@
 import { Body, Controller, Get, Post, Query, UseGuards, UseInterceptors } from '@nestjs/common';
 import { AccessTokenGuard, CallingCompany } from '../auth/access-token.guard.js';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import type { Company } from '../companies/company.js';
 import { WithoutControlToken } from '../controls/control-token.guard.js';
 import { EmulatorCore } from '../emulator-core.js';
@@ -55,7 +55,7 @@ export class PaymentsController {
     @CallingCompany() company: Company,
     @Query() query: object,
   ): { transactions: TransactionFields[] } {
-    const { externalReference } = checkInput(PaymentQuery, { ...query });
+    const { externalReference } = validateInput(PaymentQuery, { ...query });
     const { environment } = this.address;
     const found = this.core.transactions.findByReference(externalReference, company, environment);
     const shown = found.flatMap((each) => lookUp(this.core, each) ?? []);
@@ -63,7 +63,7 @@ export class PaymentsController {
   }
 
   #create(kind: TransactionKind, company: Company, body: unknown): TransactionFields {
-    const payment = checkInput(NewPayment, body);
+    const payment = validateInput(NewPayment, body);
     return toTransactionFields(
       this.core.transactions.create(kind, company, this.address.environment, payment),
     );

@@ -11,7 +11,7 @@ import {
   Max,
   Min,
 } from 'class-validator';
-import { IsLimit } from '../check-input.js';
+import { IsLimit } from '../input-validators.js';
 import { CompanyInput } from '../companies/company-inputs.js';
 import type { Environment } from '../companies/company.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';

@@ -1,5 +1,5 @@
 import { IsOptional, IsString, Length } from 'class-validator';
-import { checkInput } from '../check-input.js';
+import { validateInput } from '../validate-input.js';
 import { EmulatorInputError } from '../emulator-errors.js';
 import { NewEvent } from '../transactions/transaction-inputs.js';
 
@@ -28,7 +28,7 @@ export class TriggerInput extends NewEvent {
 
 /** Validates combinations of fields, too. @throws EmulatorInputError that names each invalid field */
 export function checkTrigger(input: unknown): TriggerInput {
-  const trigger = checkInput(TriggerInput, input);
+  const trigger = validateInput(TriggerInput, input);
   const given = (...fields: (keyof TriggerInput)[]): string[] =>
     fields.filter((field) => trigger[field] !== undefined);
   const problems =

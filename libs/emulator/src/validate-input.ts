@@ -1,8 +1,6 @@
-import 'reflect-metadata';
-import { applyDecorators } from '@nestjs/common';
-import { plainToInstance, Type } from 'class-transformer';
+import { plainToInstance } from 'class-transformer';
 import type { ValidationError } from 'class-validator';
-import { IsInt, IsOptional, Max, Min, validateSync } from 'class-validator';
+import { validateSync } from 'class-validator';
 import { EmulatorInputError } from './emulator-errors.js';
 
 /**
@@ -12,7 +10,7 @@ import { EmulatorInputError } from './emulator-errors.js';
  * @throws EmulatorInputError that names each invalid field. Unknown fields are invalid, so that a misspelt field is not
  * silently ignored.
  */
-export function checkInput<T extends object>(dto: new () => T, input: unknown): T {
+export function validateInput<T extends object>(dto: new () => T, input: unknown): T {
   const given = input ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) {
     throw new EmulatorInputError(['the input must be a JSON object']);
@@ -21,18 +19,6 @@ export function checkInput<T extends object>(dto: new () => T, input: unknown): 
   const errors = validateSync(instance, { whitelist: true, forbidNonWhitelisted: true });
   if (errors.length > 0) throw new EmulatorInputError(errors.flatMap((error) => lines(error)));
   return instance;
-}
-
-/** For the field `limit` of a filter, which a query contains as text. `items` names what the limit counts. */
-export function IsLimit(items: string, max: number): PropertyDecorator {
-  const message = `limit must be a whole number of ${items} from 1 to ${max}`;
-  return applyDecorators(
-    IsOptional(),
-    Type(() => Number),
-    IsInt({ message }),
-    Min(1, { message }),
-    Max(max, { message }),
-  );
 }
 
 function lines(error: ValidationError): string[] {
