@@ -175,7 +175,8 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 the activity contains only minutes that have ended',
+    title:
+      'IN-38 the activity contains only minutes that have ended, and counts each event at once',
     async run({ store, advance }) {
       const event = incoming();
       await store.receive([event]);
@@ -185,6 +186,7 @@ export const activityCases: readonly InboxContractCase[] = [
           0,
         );
       equal(await received(), 0);
+      equal((await store.activity(10, DAY_MS)).events.webhook, 1);
       const { receivedAt } = (await store.find('acme', event.id))!;
       const last = (await store.activity(1, DAY_MS)).minutes[0]!;
       ok(last.startsAt.getTime() + MINUTE_MS <= receivedAt.getTime() + 2000);

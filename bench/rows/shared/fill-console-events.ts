@@ -37,10 +37,8 @@ export async function fillPostgres(server: PostgresServer, count: number): Promi
     `lpad(to_hex(n::bigint * ${factor} % 4294967296), 8, '0')`;
   const receivedAt = `${Date.now()} - (${count} - n)::bigint * ${APART_MS}`;
   await copy(server, url, count - 1, {
-    ...columns('n', `(n || '')`, hexOf),
+    ...columns('n', `(n || '')`, hexOf, receivedAt),
     due_at: `CASE WHEN ${retrying('n')} THEN ${Date.now() + 86_400_000} END`,
-    received_at: receivedAt,
-    occurred_at: receivedAt,
   });
   return url;
 }
@@ -53,11 +51,9 @@ export async function fillSqlite(folder: string, count: number): Promise<string>
   const receivedAt = `${Date.now()} - (${count} - i) * ${APART_MS}`;
   copyRows(file, count, ['event', 'body', 'delivery'], {
     // Without the cast, the number of a copy is a floating-point number, whose text ends in ".0".
-    ...columns('i', 'CAST(i AS integer)', hexOf),
+    ...columns('i', 'CAST(i AS integer)', hexOf, receivedAt),
     queue: `CASE WHEN ${dead('i')} THEN 'dead' WHEN ${retrying('i')} THEN 'due' END`,
     due_at: `CASE WHEN ${retrying('i')} THEN ${Date.now() + 86_400_000} END`,
-    received_at: receivedAt,
-    occurred_at: receivedAt,
   });
   return file;
 }
@@ -73,6 +69,7 @@ function columns(
   n: string,
   text: string,
   hexOf: (factor: number) => string,
+  receivedAt: string,
 ): Record<string, string> {
   return {
     company: `CASE ${n} % 5 WHEN 0 THEN 'north' WHEN 1 THEN 'south' ELSE 'default' END`,
@@ -82,7 +79,9 @@ function columns(
     amount: `${text} || '.00'`,
     currency: `'KES'`,
     state: `CASE WHEN ${dead(n)} THEN 'dead' WHEN ${retrying(n)} THEN 'pending' ELSE 'done' END`,
-    finished_at: `CASE WHEN ${retrying(n)} THEN NULL ELSE t.finished_at END`,
+    received_at: receivedAt,
+    occurred_at: receivedAt,
+    finished_at: `CASE WHEN ${retrying(n)} THEN NULL ELSE ${receivedAt} + 5 + ${n} % 97 END`,
     last_error: `CASE WHEN ${dead(n)} OR ${retrying(n)} THEN CASE ${n} / ${DEAD} % 4
       WHEN 0 THEN 'HTTP 503 from ledger'
       WHEN 1 THEN 'The ledger gave no response within ' || ${text} || ' ms'

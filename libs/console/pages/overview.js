@@ -153,7 +153,7 @@ function Received({ counts: { events, deliveries }, range }) {
   const apart = overdue > 0 ? `, ${number(overdue)} overdue apart` : '';
   return html`<strong>${number(webhook + poll + test)}</strong>${' '} <span>received</span>${' '}
     <small
-      >${`${number(webhook)} by webhook, ${number(poll)} by poll, ${number(test)} test${apart}; closed minutes, ${range}`}</small
+      >${`${number(webhook)} by webhook, ${number(poll)} by poll, ${number(test)} test${apart}; ${range}`}</small
     >
     <small
       >${`${counted(done + dead + skipped + open, 'delivery')}: ${number(done)} done, ${number(dead)} dead, ${number(skipped)} skipped, ${number(open)} open`}</small

@@ -20,8 +20,13 @@ import type { ConsoleArrivals, NewestEvents } from './console-processes.js';
 
 /** How long counts are reused. Many open consoles then query the store no more often than one console does. */
 const FRESH_MS = 1000;
-/** How long the activity of closed minutes is reused, in milliseconds, because activity is expensive to compute. */
+/**
+ * How long activity is reused, in milliseconds, because activity is expensive to compute: 400 times as long as the
+ * computation took, within these bounds.
+ */
 const ACTIVITY_FRESH_MS = 10_000;
+const ACTIVITY_MAX_FRESH_MS = 60_000;
+const ACTIVITY_FRESH_FACTOR = 400;
 
 /**
  * How long the failures and the newest events are reused, in milliseconds. Both queries are expensive: the query for
@@ -47,7 +52,7 @@ export interface ConsoleHandler {
    * the handler.
    */
   readonly lastSeenAt: Date | null;
-  /** The deliveries to the handler of the events that were received in the minutes of {@link InboxOverview.activity}. */
+  /** The deliveries to the handler of the events that {@link InboxOverview.range} counts. */
   readonly activity: RangeCounts;
 }
 
@@ -68,7 +73,7 @@ export interface InboxOverview {
   readonly arrivals: ConsoleArrivals;
   /** Closed minutes, the oldest first. */
   readonly activity: readonly ConsoleMinute[];
-  /** The new events in these minutes by how they were received, and the deliveries of these events. */
+  /** The new events since the start of these minutes by how they were received, and the deliveries of these events. */
   readonly range: Pick<InboxActivity, 'events' | 'deliveries'>;
   /** Start of the first complete minute; see `InboxActivity.completeFrom`. */
   readonly completeFrom: Date;
@@ -98,7 +103,12 @@ export class ConsoleOverview {
       this.#cached('state', FRESH_MS, (inbox) => this.#stateOf(inbox)),
       this.#cached('newest', SEARCH_FRESH_MS, (inbox) => this.#newestOf(inbox)),
       this.processes(),
-      this.#cached(`activity of ${minutes}`, ACTIVITY_FRESH_MS, (inbox) => inbox.activity(minutes)),
+      this.#cached(
+        `activity of ${minutes}`,
+        ACTIVITY_FRESH_MS,
+        (inbox) => inbox.activity(minutes),
+        ACTIVITY_MAX_FRESH_MS,
+      ),
     ]);
     const handlers = state.handlers.map((handler) => ({
       ...handler,
@@ -141,7 +151,12 @@ export class ConsoleOverview {
   }
 
   /** Returns the cached result or the result of a new query. Each key belongs to one query. */
-  #cached<T>(key: string, freshMs: number, query: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
+  #cached<T>(
+    key: string,
+    freshMs: number,
+    query: (inbox: PaymentInbox) => Promise<T>,
+    maxFreshMs = freshMs,
+  ): Promise<T> {
     const now = this.options.runtime.monotonic();
     for (const [old, { until }] of this.#cache) if (now >= until) this.#cache.delete(old);
     const entry = this.#cache.get(key);
@@ -149,8 +164,14 @@ export class ConsoleOverview {
     const result = this.inbox.call(query);
     const added = { until: now + freshMs, result };
     this.#cache.set(key, added);
-    // A failed query is repeated after a second.
-    result.catch(() => (added.until = now + FRESH_MS));
+    result.then(
+      () => {
+        const tookMs = this.options.runtime.monotonic() - now;
+        added.until = now + Math.min(Math.max(freshMs, ACTIVITY_FRESH_FACTOR * tookMs), maxFreshMs);
+      },
+      // A failed query is repeated after a second.
+      () => (added.until = now + FRESH_MS),
+    );
     return result;
   }
 

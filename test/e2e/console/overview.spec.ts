@@ -158,6 +158,9 @@ consoleOnEachAdapter((start) => {
     await app.deliver({ id: 'e-2' }, 'dead');
     app.runtime.advance(60_000);
     await app.deliver({ id: 'e-3' });
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      range: { events: { webhook: 3 }, deliveries: { done: 5, dead: 1 } },
+    });
     app.runtime.advance(180_000);
     type Counts = { received: number; done: number; failed: number; dead: number };
     const overview = async (minutes: number) => {
@@ -218,14 +221,16 @@ consoleOnEachAdapter((start) => {
     expect(body).toMatchObject({ stats: { paused: [{ handler: '*' }] } });
   });
 
-  it('the console reads the closed minutes at most every 10 seconds per time range, and again one second after an error', async () => {
+  it('the console reads the closed minutes at most every 10 seconds per time range, every minute if that takes long, and again one second after an error', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const activity = inbox.activity.bind(inbox);
     const read: (number | undefined)[] = [];
     let failing = false;
+    let slowMs = 0;
     inbox.activity = async (minutes) => {
       read.push(minutes);
+      app.runtime.advance(slowMs);
       if (failing) throw new Error('the disk is full');
       return activity(minutes);
     };
@@ -236,11 +241,26 @@ consoleOnEachAdapter((start) => {
       app.runtime.advance(1000);
     }
     expect(read).toEqual([1440, 1440]);
+    read.length = 0;
+    for (const { tookMs, seconds } of [
+      { tookMs: 100, seconds: 40 },
+      { tookMs: 1000, seconds: 60 },
+    ]) {
+      slowMs = tookMs;
+      app.runtime.advance(60_000);
+      for (const afterMs of [0, seconds * 1000 - tookMs - 1, 1]) {
+        app.runtime.advance(afterMs);
+        expect(await poll(360)).toBe(200);
+      }
+    }
+    slowMs = 0;
+    expect(read).toEqual([360, 360, 360, 360]);
+    read.length = 0;
     failing = true;
     expect(await poll(60)).toBe(503);
     app.runtime.advance(999);
     expect(await poll(60)).toBe(503);
-    expect(read).toEqual([1440, 1440, 60]);
+    expect(read).toEqual([60]);
     failing = false;
     app.runtime.advance(1);
     expect(await poll(60)).toBe(200);

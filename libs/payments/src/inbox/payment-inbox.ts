@@ -212,8 +212,9 @@ export class PaymentInbox {
 
   /**
    * Returns the activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440,
-   * default 60), in all processes together. A call reads the 100,000 newest events, so do not call this method more
-   * often than necessary. The counts are complete from the time `completeFrom` on.
+   * default 60), in all processes together. A call reads the events that were received since these minutes began, at
+   * least the 10,000 and at most about the 100,000 newest, so do not call this method more often than necessary. The
+   * counts are complete from the time `completeFrom` on.
    *
    * @throws TypeError if `minutes` is out of bounds.
    */

@@ -38,9 +38,9 @@ const ended = (
   failedMs: [minute * MINUTE_MS, minute * MINUTE_MS + 1],
 });
 
-/** 40,000 events that were received in a minute. */
-const slice = (seq: number, minute: number): CountedEvent[] =>
-  Array.from({ length: 40_000 }, () => event(minute, [], seq));
+/** Events that were received in a minute. */
+const slice = (seq: number, minute: number, length = 40_000): CountedEvent[] =>
+  Array.from({ length }, () => event(minute, [], seq));
 
 describe('countActivity', () => {
   it('IN-38 countActivity() adds the counts of one minute from several slices, and ignores minutes out of the range', async () => {
@@ -69,10 +69,12 @@ describe('countActivity', () => {
     );
   });
 
-  it('IN-38 the deliveries of a range are those of the events that were received in it, and their times are of all of them', async () => {
+  it('IN-38 the deliveries of a range are those of the events that were received since it began, and their times are of all of them', async () => {
     const pending: Delivery = { handler: 'mail', state: 'pending', finishedMs: null, failedMs: [] };
     const { events, deliveries, handlers } = await count([
       [
+        // The last minute is not closed yet.
+        event(999, [{ handler: 'mail', state: 'running', finishedMs: null, failedMs: [] }]),
         { ...event(998), eventType: 'webhook.test' },
         { ...event(997), source: 'overdue' },
         { ...event(996, [pending]), source: 'poll' },
@@ -85,17 +87,43 @@ describe('countActivity', () => {
         event(988, [ended('done', 'book', 990, 1)]),
       ],
     ]);
-    expect(events).toEqual({ webhook: 6, poll: 1, test: 1, overdue: 1 });
+    expect(events).toEqual({ webhook: 7, poll: 1, test: 1, overdue: 1 });
     const book = { pending: 0, running: 0, done: 5, dead: 1, skipped: 0, failed: 12 };
     const times = { p50Ms: 3, p95Ms: 4 * MINUTE_MS + 50 };
     expect(handlers).toEqual({
       book: { ...book, ...times },
-      mail: { ...book, done: 0, dead: 0, failed: 0, pending: 1, p50Ms: null, p95Ms: null },
+      mail: {
+        ...book,
+        done: 0,
+        dead: 0,
+        failed: 0,
+        pending: 1,
+        running: 1,
+        p50Ms: null,
+        p95Ms: null,
+      },
     });
-    expect(deliveries).toEqual({ ...book, pending: 1, ...times });
+    expect(deliveries).toEqual({ ...book, pending: 1, running: 1, ...times });
   });
 
-  it('IN-38 countActivity() reads at least 100,000 events, and its counts are complete from the minute after the oldest of these events', async () => {
+  it('IN-38 countActivity() reads the events of the range and at least 10,000 events, which may be received a minute out of order', async () => {
+    const { read, completeFrom, minutes } = await count([
+      slice(90, 988),
+      slice(70, 987),
+      slice(50, 986),
+    ]);
+    expect(read).toEqual([Number.MAX_SAFE_INTEGER, 90]);
+    expect(completeFrom).toEqual(minutes[0]!.startsAt);
+    const older = await count([
+      slice(90, 987, 9999),
+      [event(986, [ended('done', 'book', 990, 1)], 70)],
+      [event(985, [ended('done', 'book', 990, 1)], 60)],
+    ]);
+    expect(older.read).toEqual([Number.MAX_SAFE_INTEGER, 90]);
+    expect(older.minutes[1]!.total.done).toBe(1);
+  });
+
+  it('IN-38 countActivity() reads at most about 100,000 events, and its counts are complete from the minute after the oldest of these events', async () => {
     const { read, completeFrom } = await count([slice(90, 998), slice(70, 996), slice(50, 993)]);
     expect(read).toEqual([Number.MAX_SAFE_INTEGER, 90, 70]);
     expect(completeFrom).toEqual(new Date(994 * MINUTE_MS));

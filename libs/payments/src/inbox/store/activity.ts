@@ -1,4 +1,5 @@
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
+import { MAX_DISORDER_MS } from './stored-event.js';
 import type {
   ActivityCounts,
   ActivityMinute,
@@ -11,8 +12,13 @@ import type {
 const MINUTE_MS = 60_000;
 /** A minute is closed this long after its end, when transactions that began in it have usually committed. */
 const CLOSING_MS = 10_000;
-/** At least this many of the newest events are counted. */
-export const COUNTED_EVENTS = 100_000;
+/**
+ * At least this many of the newest events are counted, because an event may be received before the minutes and handled
+ * in them.
+ */
+const MIN_COUNTED = 10_000;
+/** After this many events, no older events are counted. */
+const MAX_COUNTED = 100_000;
 
 /** An event, as the activity counts it. Times are in milliseconds since the epoch. */
 export interface CountedEvent {
@@ -35,14 +41,14 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
   readonly tookMs: number[];
 }
 
-/** Deliveries to one handler of the events that were received in the range. */
+/** Deliveries to one handler of the events that were received since the start of the first minute. */
 interface RangeTally extends Record<DeliveryState | 'failed', number> {
   readonly tookMs: number[];
 }
 
 /**
- * Computes the activity of the last closed minutes from the newest events, slice by slice, so that other operations can
- * run between two slices.
+ * Computes the activity of the last closed minutes, and the counts of all events that were received since the first of
+ * them began. Reads the newest events slice by slice, so that other operations can run between two slices.
  *
  * @param nowMs the time by the store clock
  * @param deletedMs the time up to which received events may have been deleted
@@ -74,10 +80,10 @@ export async function countActivity(
   };
   let uncountedMs = deletedMs;
   let before = Number.MAX_SAFE_INTEGER;
-  for (let read = 0; read < COUNTED_EVENTS;) {
+  for (let read = 0; ;) {
     const slice = await readSlice(before);
     for (const { receivedMs, source, eventType, deliveries } of slice) {
-      const isInRange = tallies[minuteOf(receivedMs) - first] !== undefined;
+      const isInRange = minuteOf(receivedMs) >= first;
       if (isInRange) events[eventType === TEST_EVENT_TYPE ? 'test' : source] += 1;
       tallyOf(receivedMs, '').received += 1;
       for (const { handler, state, finishedMs, failedMs } of deliveries) {
@@ -98,7 +104,11 @@ export async function countActivity(
     if (oldest === undefined) break;
     read += slice.length;
     before = oldest.seq;
-    if (read >= COUNTED_EVENTS) uncountedMs = Math.max(uncountedMs, oldest.receivedMs);
+    if (read >= MAX_COUNTED) {
+      uncountedMs = Math.max(uncountedMs, oldest.receivedMs);
+      break;
+    }
+    if (read >= MIN_COUNTED && oldest.receivedMs < first * MINUTE_MS - MAX_DISORDER_MS) break;
   }
   return {
     minutes: tallies.map((byHandler, index) => toMinute(first + index, byHandler)),

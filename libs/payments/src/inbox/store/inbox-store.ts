@@ -309,8 +309,9 @@ export interface InboxStore<Tx = unknown> {
   failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
 
   /**
-   * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, from at least the 100,000 newest events.
-   * Reads these events in slices, so that no receive waits.
+   * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, and the counts of the events that were
+   * received since the first of them began. Reads these events, at least the 10,000 and at most about the 100,000
+   * newest. Reads them in slices, so that no receive waits.
    *
    * @param bodiesMs the `bodiesMs` of {@link prune}: events that were received longer ago may have been pruned
    */

@@ -520,8 +520,9 @@ export interface InboxActivity {
   /** The minutes, the oldest first. A minute without activity has zeros. */
   readonly minutes: readonly ActivityMinute[];
   /**
-   * The number of new events in all {@link minutes}, by how they were received. `test` counts the events of the type
-   * `webhook.test`, and `webhook` all others of webhook requests. `overdue` counts events that the module itself created.
+   * The number of new events since the first of {@link minutes} began, until now, by how they were received. `test`
+   * counts the events of the type `webhook.test`, and `webhook` all others of webhook requests. `overdue` counts events
+   * that the module itself created.
    */
   readonly events: Readonly<Record<'webhook' | 'poll' | 'test' | 'overdue', number>>;
   /** The deliveries of these events, to all handlers together. */
@@ -531,7 +532,8 @@ export interface InboxActivity {
   /**
    * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
    * start of the first minute, unless the inbox has received more than 100,000 events since then, or may have deleted
-   * events that it received since then. Before this minute, only events among the 100,000 newest are counted.
+   * events that it received since then. Before this minute, only events among the 100,000 newest are counted. Attempts
+   * for events that were received before the first minute are counted if the event is among the 10,000 newest.
    */
   readonly completeFrom: Date;
 }

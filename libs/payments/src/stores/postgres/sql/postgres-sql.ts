@@ -100,16 +100,15 @@ export class PostgresSql implements SqlDatabase {
 
   async all<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row[]> {
     const { rows, columns } = await this.#run(sql, parameters);
-    const read = columns.map(({ name, dataTypeID }) => [name, READERS[dataTypeID]] as const);
-    return rows.map(
-      (row) =>
-        Object.fromEntries(
-          read.map(([name, reader]) => {
-            const text = row[name] ?? null;
-            return [name, text !== null && reader !== undefined ? reader(text) : text];
-          }),
-        ) as Row,
-    );
+    for (const { name, dataTypeID } of columns) {
+      const reader = READERS[dataTypeID];
+      if (reader === undefined) continue;
+      for (const row of rows as Record<string, unknown>[]) {
+        const text = row[name] as string | null;
+        if (text !== null) row[name] = reader(text);
+      }
+    }
+    return rows as Row[];
   }
 
   async get<Row>(sql: string, parameters: readonly SqlValue[] = []): Promise<Row | undefined> {
