@@ -27,9 +27,9 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-02',
     fault: 'stores an event id twice',
-    file: `${STORES}/sqlite/migrations/0001.ts`,
-    replace: 'CREATE UNIQUE INDEX payments_inbox_event_id',
-    by: 'CREATE INDEX payments_inbox_event_id',
+    file: `${STORES}/sql/migrations/0001.ts`,
+    replace: "CREATE UNIQUE INDEX ${index('event_id')}",
+    by: "CREATE INDEX ${index('event_id')}",
     specs: [SQLITE],
   },
   {
@@ -43,9 +43,9 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-04',
     fault: 'events of two companies cannot have the same id',
-    file: `${STORES}/sqlite/migrations/0001.ts`,
-    replace: 'payments_inbox_event_id ON payments_inbox_event (id, company)',
-    by: 'payments_inbox_event_id ON payments_inbox_event (id)',
+    file: `${STORES}/sql/migrations/0001.ts`,
+    replace: "${index('event_id')} ON ${event} (id, company)",
+    by: "${index('event_id')} ON ${event} (id)",
     specs: [SQLITE],
   },
   {

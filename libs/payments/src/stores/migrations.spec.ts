@@ -5,8 +5,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
-  sqlite: ['88e7a0b9b8737818'],
-  postgres: ['e7baa237c1483d10'],
+  sqlite: ['e190d864550af663'],
+  postgres: ['afb7b97bd5806af7'],
   postgresFunctions: '9fce29085470c42e',
 };
 

@@ -60,7 +60,7 @@ function settle(
 export interface RunningRow {
   readonly attempts: number;
   readonly started_at: number;
-  readonly history: string;
+  readonly history: string | null;
 }
 
 export function findRunning(
@@ -79,5 +79,7 @@ export function withAttempt(
   ...outcome: [HistoryEntry[3], error?: string]
 ): string {
   const attempt = [attempts, started_at, Math.max(0, endedAt - started_at), ...outcome];
-  return JSON.stringify([...(JSON.parse(history) as unknown[]), attempt].slice(-HISTORY_LENGTH));
+  return JSON.stringify(
+    [...(JSON.parse(history ?? '[]') as unknown[]), attempt].slice(-HISTORY_LENGTH),
+  );
 }
