@@ -1,6 +1,8 @@
+import { PaymentsError } from '../../errors/payments-error.js';
 import type {
   HandlerCatalog,
   HandlerPause,
+  Lease,
   PauseFacts,
   WorkerRegistration,
 } from '../../inbox/store/inbox-store.js';
@@ -66,6 +68,16 @@ function storeLastSeen(dialect: SqlDialect): string {
       SELECT j.value ->> 'name' AS name, ${offset} + w.heartbeat_at AS seen
       FROM ${dialect.table('worker')} w CROSS JOIN ${dialect.elements('w.handlers')} WHERE w.id = $1
     ) s WHERE h.name = s.name AND h.last_seen < s.seen`;
+}
+
+/** The error of a commit whose worker does not have the lease any more. */
+export function leaseLost({ id, company, handler }: Lease): PaymentsError {
+  return new PaymentsError(
+    'lease_lost',
+    `The lease on the delivery of event ${id} (company ${company}) to ${handler} was lost before the commit, because ` +
+      'its worker was declared dead or the delivery was already settled. Nothing was committed, and the delivery runs ' +
+      'again unless it was settled. Raise "worker.leaseMs", or find the code that blocks the event loop.',
+  );
 }
 
 interface CatalogRow {

@@ -16,6 +16,7 @@ import type {
 } from '../postgres-options.js';
 import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
+import { leaseLost } from '../../sql/workers.js';
 
 /**
  * Milliseconds for which the store tries to read the outcome of a COMMIT that got no response. A restart of the
@@ -235,15 +236,6 @@ function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): num
 /** Whether an earlier statement of the transaction failed and the work caught the error. */
 function isAborted(error: unknown): boolean {
   return sqlStateOf(error) === '25P02';
-}
-
-function leaseLost({ id, company, handler }: Lease): PaymentsError {
-  return new PaymentsError(
-    'lease_lost',
-    `The lease on the delivery of event ${id} (company ${company}) to ${handler} was lost before the commit, so ` +
-      'nothing was committed and the delivery runs again. Raise "worker.leaseMs", or find the code that blocks the ' +
-      'event loop.',
-  );
 }
 
 function rolledBack(): TypeError {

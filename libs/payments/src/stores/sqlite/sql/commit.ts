@@ -1,5 +1,4 @@
 import { types } from 'node:util';
-import { PaymentsError } from '../../../errors/payments-error.js';
 import type { CommitResult, Lease } from '../../../inbox/store/inbox-store.js';
 import { isBusy, primaryCode, toError, toFailure } from '../thread/connection.js';
 import type {
@@ -10,6 +9,7 @@ import type {
   Times,
 } from '../thread/connection.js';
 import { SqliteSql } from '../thread/connection.js';
+import { leaseLost } from '../../sql/workers.js';
 import { complete, findRunning } from './settle.js';
 
 /** A parameter by position, or an object with all named parameters. */
@@ -144,15 +144,6 @@ function ownStatement<T>(act: () => T, except?: number): T {
     if (except !== undefined && primaryCode(error) === except) throw error;
     throw toError(toFailure(error));
   }
-}
-
-function leaseLost({ id, handler }: Lease): PaymentsError {
-  return new PaymentsError(
-    'lease_lost',
-    `The lease of "${handler}" on event "${id}" was lost before the commit, because its worker was declared dead or ` +
-      'the delivery was already settled. Nothing was committed. The worker that now has the lease settles the ' +
-      'delivery.',
-  );
 }
 
 /** The parts of a script that contain no keywords: strings, quoted names and comments. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { driverOf, isBusy, loadDriver, retryWhileBusy } from './connection.js';
+import { isBusy, loadDriver, retryWhileBusy } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import { openCommitter, openWriter } from './database-file.js';
 
@@ -73,12 +73,5 @@ describe('SqliteConnection', () => {
     };
     expect(() => retryWhileBusy(1000, attempt)).toThrow('no such table');
     expect(tries).toBe(1);
-  });
-
-  it('SqliteConnection loads the database class under each of its two names', () => {
-    class Either {}
-    expect(driverOf({ DatabaseSync: Either })).toBe(Either);
-    expect(driverOf({ Database: Either })).toBe(Either);
-    expect(() => driverOf({})).toThrow('neither');
   });
 });

@@ -43,17 +43,7 @@ export type Driver = new (file: string) => DriverDatabase;
  * applications with another inbox should not see.
  */
 export async function loadDriver(): Promise<Driver> {
-  return driverOf(await import('node:sqlite'));
-}
-
-/** Returns the database class, which is `DatabaseSync` since Node 22 and `Database` in later releases of Node. */
-export function driverOf(module: object): Driver {
-  const { DatabaseSync, Database } = module as { DatabaseSync?: Driver; Database?: Driver };
-  const driver = DatabaseSync ?? Database;
-  if (driver === undefined) {
-    throw new TypeError('node:sqlite has neither a DatabaseSync nor a Database class.');
-  }
-  return driver;
+  return (await import('node:sqlite')).DatabaseSync as Driver;
 }
 
 /** The time of an operation in whole milliseconds, by the clocks of the process that requested it. */
