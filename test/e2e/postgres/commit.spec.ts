@@ -93,6 +93,20 @@ describe('context.commit in PostgreSQL', () => {
     },
   );
 
+  it('IN-16 prune() makes a delivery claimable after a serializable commit whose process ended before it released the delivery', async () => {
+    const store = await inboxes.open({ schema: 'ended' });
+    const { seq, handler, token } = await leased(store);
+    await store.receive([incoming('e2', { orderingKey: 'k' })]);
+    const client = await inboxes.openClient();
+    await client.query('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1');
+    expect(await claim(store)).toEqual([]);
+    await client.query('SELECT ended.finish($1, $2, $3)', [seq, handler, token]);
+    await client.query('COMMIT');
+    expect(await claim(store)).toEqual([]);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
+  });
+
   it('context.commit rejects if the work catches the error of a statement', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);

@@ -6,8 +6,8 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 /** The hash of each migration, and of the functions of the newest version of PostgreSQL. */
 const PINNED = {
   sqlite: ['e190d864550af663'],
-  postgres: ['afb7b97bd5806af7'],
-  postgresFunctions: '9fce29085470c42e',
+  postgres: ['b14d483a5ba18f4e'],
+  postgresFunctions: '452631f582d76446',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

@@ -30,7 +30,7 @@ import { claims } from './sql/claim.js';
 import { committing } from './sql/commit.js';
 import { PostgresSql, quoted } from './sql/postgres-sql.js';
 import { PostgresExpectations } from './sql/expectations.js';
-import { forgottenReleases } from './sql/ordering.js';
+import { releaseUnreleased } from './sql/ordering.js';
 import { receiver } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { settlements } from './sql/settle.js';
@@ -82,7 +82,6 @@ function postgresStore(
   });
   const settle = settlements(source, schema, options.statementTimeoutMs, runtime);
   const beat = heartbeats(source, schema, runtime);
-  const releaseForgotten = forgottenReleases(source, schema);
   const pruning = new Pruning();
 
   return {
@@ -176,7 +175,7 @@ function postgresStore(
     },
 
     async prune(request) {
-      if (await releaseForgotten()) notifier.notify();
+      if (await releaseUnreleased(source, schema)) notifier.notify();
       return pruning.prune(request, (slice) => new SqlPruning(sql).slice(slice));
     },
   };

@@ -56,5 +56,7 @@ CREATE INDEX delivery_due ON ${schema}.delivery (handler, least(crashes, 1), due
 CREATE INDEX delivery_waiting ON ${schema}.delivery (handler, ordering, due_at, event) WHERE waiting;
 CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_at)
   WHERE state = 'pending' AND NOT waiting AND ordering IS NOT NULL;
+-- Keys of deliveries that became done in a transaction that could not see the waiting deliveries of the key.
+CREATE TABLE ${schema}.unreleased (ordering uuid NOT NULL, handler text COLLATE "C" NOT NULL);
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
 `;

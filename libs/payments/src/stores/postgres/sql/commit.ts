@@ -14,6 +14,7 @@ import type {
   ResolvedPostgresOptions,
   RunTransaction,
 } from '../postgres-options.js';
+import { releaseUnreleased } from './ordering.js';
 import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 import { leaseLost } from '../../sql/workers.js';
@@ -73,7 +74,7 @@ export function committing(
     } finally {
       releasePermit();
     }
-    return committed(lease, done);
+    return committed(done);
   }
 
   /** Runs the work in a transaction of the application's ORM or query builder, which commits. */
@@ -117,7 +118,7 @@ export function committing(
     // A `runTransaction` that resolved may have rolled back, because a COMMIT after a failed statement rolls back
     // without an error. A `runTransaction` that rejected may have committed, because the connection may have been cut
     // before the response.
-    if (await wasCommitted(lease)) return committed(lease, done);
+    if (await wasCommitted(lease)) return committed(done);
     throw runnerFailure?.thrown ?? rolledBack();
   }
 
@@ -155,15 +156,10 @@ export function committing(
     if (command !== 'COMMIT') throw rolledBack();
   }
 
-  async function committed<R>(
-    { seq, handler }: Lease,
-    { result, finished }: Done<R>,
-  ): Promise<CommitResult<R>> {
+  async function committed<R>({ result, finished }: Done<R>): Promise<CommitResult<R>> {
     if (finished !== FINISHED.nextHidden) return { result, nextDue: finished === FINISHED.nextDue };
-    // The transaction is committed, so an error here must not reach the caller. Maintenance finds the waiting delivery later.
-    const text = `SELECT ${schema}.release_after($1::bigint, $2::text) AS next`;
-    const rows = await source.query(text, [seq, toStored(handler)]).catch(() => []);
-    return { result, nextDue: rows[0]?.['next'] === 't' };
+    // The transaction is committed, so an error here must not reach the caller. Maintenance repeats the call.
+    return { result, nextDue: await releaseUnreleased(source, schema).catch(() => false) };
   }
 
   /**

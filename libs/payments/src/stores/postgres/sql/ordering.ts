@@ -1,12 +1,6 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
-/** Maximum number of ordering keys that one call of {@link forgottenReleases} checks. */
-const MAX_KEYS = 1000;
-
-/** The name of a handler and the hash of an ordering key that sort before all others, because no name is empty. */
-const BEFORE_ALL_KEYS = ['', '00000000-0000-0000-0000-000000000000'];
-
 /** SQL for the number of the advisory lock of an ordering key and handler. */
 export const keyLock = (ordering: string, handler: string): string =>
   `hashtextextended(${ordering}::text || ${handler}, 0)`;
@@ -79,61 +73,26 @@ BEGIN
   RETURNING d.ordering, d.handler;
 END $release$;
 
--- Makes waiting deliveries claimable if no delivery of their key runs or is due. Such deliveries exist only if a
--- process ended between a commit with a strict isolation level and its call of release_after. The function returns the
--- last key that it checked, or NULL if no key is left.
-CREATE OR REPLACE FUNCTION ${schema}.release_forgotten(p_handler text, p_ordering uuid)
-RETURNS TABLE (o_released boolean, o_handler text, o_ordering uuid)
+-- Makes the next waiting delivery of each key in the table unreleased claimable. Returns whether there was one.
+CREATE OR REPLACE FUNCTION ${schema}.release_unreleased() RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $forgotten$
+AS $unreleased$
 DECLARE
   v_orderings uuid[];
   v_handlers text[];
-  v_checked integer;
 BEGIN
-  WITH RECURSIVE key AS (
-    (SELECT d.handler, d.ordering FROM ${schema}.delivery d
-      WHERE d.waiting AND (d.handler, d.ordering) > (p_handler, p_ordering) ORDER BY d.handler, d.ordering LIMIT 1)
-    UNION ALL
-    SELECT n.handler, n.ordering FROM key k CROSS JOIN LATERAL (
-      SELECT d.handler, d.ordering FROM ${schema}.delivery d
-       WHERE d.waiting AND (d.handler, d.ordering) > (k.handler, k.ordering)
-       ORDER BY d.handler, d.ordering LIMIT 1) n
-  )
-  SELECT array_agg(k.ordering), array_agg(k.handler), count(*) INTO v_orderings, v_handlers, v_checked
-    FROM (SELECT * FROM key LIMIT ${MAX_KEYS}) k;
-  IF v_checked = ${MAX_KEYS} THEN
-    o_handler := v_handlers[v_checked];
-    o_ordering := v_orderings[v_checked];
-  END IF;
-  SELECT array_agg(k.ordering), array_agg(k.handler) INTO v_orderings, v_handlers
-    FROM unnest(v_orderings, v_handlers) AS k (ordering, handler)
-   WHERE NOT ${isRunning(schema, 'k.ordering', 'k.handler')}
-     AND NOT EXISTS (
-       SELECT FROM ${schema}.delivery w
-        WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= ${NOW_MS}
-          AND w.state = 'pending' AND NOT w.waiting AND w.ordering IS NOT NULL);
+  WITH gone AS (DELETE FROM ${schema}.unreleased RETURNING ordering, handler)
+  SELECT array_agg(g.ordering), array_agg(g.handler) INTO v_orderings, v_handlers FROM gone g;
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  o_released := FOUND;
-  RETURN NEXT;
-END $forgotten$;
+  RETURN FOUND;
+END $unreleased$;
 `;
 
-/**
- * Returns a function that finds waiting deliveries that no settle will make claimable, makes them claimable, and
- * returns whether it found any such delivery.
- */
-export function forgottenReleases(
-  source: ConnectionSource,
+/** Calls the function `release_unreleased`. */
+export async function releaseUnreleased(
+  source: Pick<ConnectionSource, 'query'>,
   schema: string,
-): () => Promise<boolean> {
-  const text = `SELECT * FROM ${schema}.release_forgotten($1::text, $2::uuid)`;
-  // The last key that the previous call checked. The next call continues after this key.
-  let after = BEFORE_ALL_KEYS;
-  return async () => {
-    const [row] = await source.query(text, after);
-    const { o_released, o_handler, o_ordering } = row!;
-    after = o_handler == null ? BEFORE_ALL_KEYS : [o_handler, o_ordering!];
-    return o_released === 't';
-  };
+): Promise<boolean> {
+  const [row] = await source.query(`SELECT ${schema}.release_unreleased() AS released`);
+  return row!['released'] === 't';
 }

@@ -117,8 +117,8 @@ export const FINISHED = {
   /** Done, and the next waiting delivery of the key is claimable. */
   nextDue: 2,
   /**
-   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next
-   * waiting delivery claimable after the commit.
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_unreleased` has to make the
+   * next waiting delivery claimable after the commit.
    */
   nextHidden: 3,
 } as const;
@@ -202,19 +202,10 @@ BEGIN
   IF NOT FOUND THEN RETURN ${FINISHED.leaseLost}; END IF;
   IF v_ordering IS NULL THEN RETURN ${FINISHED.done}; END IF;
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    INSERT INTO ${schema}.unreleased (ordering, handler) VALUES (v_ordering, p_handler);
     RETURN ${FINISHED.nextHidden};
   END IF;
   PERFORM FROM ${schema}.release_next(ARRAY[v_ordering], ARRAY[p_handler]);
   RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
 END $finish$;
-
--- Makes the next waiting delivery claimable after finish has returned FINISHED.nextHidden.
-CREATE OR REPLACE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $after$
-BEGIN
-  PERFORM FROM ${schema}.delivery d CROSS JOIN LATERAL ${schema}.release_next(ARRAY[d.ordering], ARRAY[d.handler])
-    WHERE d.event = p_event AND d.handler = p_handler;
-  RETURN FOUND;
-END $after$;
 `;
