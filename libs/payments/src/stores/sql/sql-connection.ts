@@ -105,11 +105,7 @@ export const MAX_DELAY_MS = 3_155_760_000_000;
 
 /** Collects the parameters of a statement. */
 export class ParameterList {
-  readonly values: SqlValue[];
-
-  constructor(values: readonly SqlValue[] = []) {
-    this.values = [...values];
-  }
+  readonly values: SqlValue[] = [];
 
   /** Adds a value; returns its placeholder with a cast to a type of PostgreSQL. */
   add(value: SqlValue, type: string): string {

@@ -1,9 +1,4 @@
-import type {
-  ExpectationStore,
-  InboxStore,
-  RecordKind,
-  RecordStore,
-} from '../../inbox/store/inbox-store.js';
+import type { ExpectationStore, InboxStore, RecordStore } from '../../inbox/store/inbox-store.js';
 import { SqlEvents } from '../sql/events.js';
 import { SqlPruning } from '../sql/prune.js';
 import type { PruneRequest } from '../sql/prune.js';
@@ -59,6 +54,21 @@ type Operations = {
   >;
 };
 
+/** Returns a function that returns the operation that calls a method of a new object. */
+const methodsOf =
+  <T>(create: (sql: SqliteSql) => T) =>
+  (method: keyof T, rule: Rule): Operation<unknown[]> => [
+    rule,
+    (sql, ...args) => {
+      const object = create(sql);
+      return (object[method] as (...args: unknown[]) => unknown).apply(object, args);
+    },
+  ];
+
+const events = (sql: SqliteSql): SqlEvents => new SqlEvents(sql, pauseRead);
+const expectation = methodsOf<ExpectationStore>((sql) => new SqliteExpectationOperations(sql));
+const record = methodsOf<RecordStore>((sql) => new SqlRecords(sql));
+
 /** The operations. The thread runs them. For a database in memory, the event loop runs them. */
 export const OPERATIONS = {
   receive: ['cached', receive],
@@ -103,32 +113,11 @@ export const OPERATIONS = {
   'expectations.pollNow': expectation('pollNow', 'cached'),
   'expectations.nextPollInMs': expectation('nextPollInMs', 'read'),
   'expectations.counts': expectation('counts', 'read'),
-  'records.put': [
-    'cached',
-    (sql, record: Parameters<RecordStore['put']>[0]) => new SqlRecords(sql).put(record),
-  ],
-  'records.list': [
-    'read',
-    (sql, kind: RecordKind, limit: number) => new SqlRecords(sql).list(kind, limit),
-  ],
-  'records.remove': [
-    'cached',
-    (sql, kind: RecordKind, key: string) => new SqlRecords(sql).remove(kind, key),
-  ],
+  'records.put': record('put', 'cached'),
+  'records.list': record('list', 'read'),
+  'records.remove': record('remove', 'cached'),
   sync: ['write', ({ connection, times }) => sync(connection, times)],
 } satisfies Operations;
-
-function events(sql: SqliteSql): SqlEvents {
-  return new SqlEvents(sql, pauseRead);
-}
-
-function expectation(method: keyof ExpectationStore, rule: Rule): Operation {
-  return [
-    rule,
-    (sql, ...args) =>
-      (new SqliteExpectationOperations(sql)[method] as (...args: unknown[]) => unknown)(...args),
-  ];
-}
 
 export type RunOperation = (name: OperationName, args: readonly unknown[]) => Promise<unknown>;
 
