@@ -51,6 +51,14 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     specs: [POSTGRES],
   },
   {
+    promise: 'IN-16',
+    fault: 'a strictly isolated commit does not store the key whose next delivery it cannot see',
+    file: `${STORES}/postgres/sql/settle.ts`,
+    replace: 'INSERT INTO ${schema}.unreleased (ordering, handler) VALUES (v_ordering, p_handler);',
+    by: '',
+    specs: ['test/e2e/postgres/commit.spec.ts'],
+  },
+  {
     promise: 'IN-17',
     fault: 'a dead delivery blocks its ordering key',
     file: `${STORES}/memory/memory-events.ts`,

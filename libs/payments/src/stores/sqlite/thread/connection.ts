@@ -43,7 +43,7 @@ export type Driver = new (file: string) => DriverDatabase;
  * applications with another inbox should not see.
  */
 export async function loadDriver(): Promise<Driver> {
-  return (await import('node:sqlite')).DatabaseSync as Driver;
+  return (await import('node:sqlite')).DatabaseSync;
 }
 
 /** The time of an operation in whole milliseconds, by the clocks of the process that requested it. */
