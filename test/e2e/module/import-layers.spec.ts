@@ -59,7 +59,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'telemetry/observers.ts',
     'webhook',
   ],
-  'stores/sql': ['inbox/store'],
+  'stores/sql': ['errors', 'inbox/store'],
   'stores/memory': STORE,
   'stores/sqlite': [...STORE, 'stores/sql'],
   'stores/postgres': [...STORE, 'stores/sql'],
