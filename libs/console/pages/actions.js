@@ -21,6 +21,9 @@ import { counted, duration } from './format.js';
  * @property {string} until when the pause ends by itself, in the form of `datetime-local`; empty if it does not
  * @property {boolean} newestOnly whether to redrive only the newest matching event
  *
+ * @typedef {{ text: string, event?: { company: string, id: string } | undefined }} Notice the result of an action, with the event if
+ *   only one was redriven
+ *
  * @typedef {import('./api.js').SelectionResult} SelectionResult has no `events` after a handler was forgotten, only
  *   `polls` after the action `ask`, and only `closed` after the action `close`
  */
@@ -37,7 +40,7 @@ export function isOfDeliveries(action) {
  * @param {Action} action
  * @returns {action is ExpectationAction}
  */
-export function isOfExpectations(action) {
+function isOfExpectations(action) {
   return action.kind === 'ask' || action.kind === 'close';
 }
 
@@ -47,7 +50,11 @@ export function titleOf(action) {
     const verb = action.done && action.kind === 'redrive' ? 'Run again' : verbs[action.kind];
     return `${verb} ${objectOf(action.target)}?`;
   }
-  if (isOfExpectations(action) || action.kind === 'acknowledge') return `${verbs[action.kind]}?`;
+  if (isOfExpectations(action)) {
+    const count = counted(action.expectations.length, 'expectation');
+    return action.kind === 'ask' ? `Ask now about ${count}?` : `Close ${count}?`;
+  }
+  if (action.kind === 'acknowledge') return 'Acknowledge this failure?';
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
 }
@@ -57,7 +64,8 @@ function objectOf(target) {
   if ('filter' in target) {
     const { state = 'dead' } = target.filter;
     const which = isUndelivered(state) ? `${state} events` : `${state} deliveries`;
-    return `all ${which}${target.handler === undefined ? '' : ` of ${target.handler}`}`;
+    const same = target.filter.error === undefined ? '' : ' with this error';
+    return `all ${which}${target.handler === undefined ? '' : ` of ${target.handler}`}${same}`;
   }
   const [first] = target.events;
   return target.events.length === 1 && first

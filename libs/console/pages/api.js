@@ -32,9 +32,9 @@
  * @typedef {Json<import('nestjs-payments').StoredAuditEntry>} AuditEntry
  * @typedef {Json<import('nestjs-payments').SetupCheck>} SetupCheck
  * @typedef {Json<import('nestjs-payments').RedriveJob>} RedriveJob
- * @typedef {{ entries: AuditEntry[] }} Audit
+ * @typedef {{ entries: AuditEntry[], comparedFrom: string | null }} Audit
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
- * @typedef {{ events: number, deliveries: number, polls?: number, closed?: number }} SelectionResult
+ * @typedef {{ events: number, deliveries: number, polls?: number, closed?: number, event?: { company: string, id: string } }} SelectionResult
  */
 
 const TIMEOUT_MS = 15_000;

@@ -99,7 +99,7 @@ function totalsOf({ minutes }) {
  * @param {{ minutes: Arrivals['minutes'] }} props
  */
 function Bars({ minutes }) {
-  const most = Math.max(1, ...minutes.map(({ accepted, rejected }) => accepted + rejected));
+  const most = Math.max(...minutes.map(({ accepted, rejected }) => accepted + rejected));
   const height = (/** @type {number} */ count) => (40 * count) / most;
   const label = `Webhook requests per minute in the last hour, at most ${number(most)}`;
   return html`<div class="bars">
@@ -177,7 +177,7 @@ function Previous({ secrets: { previousCount, previous, current, since, differ }
       ? 'Keep it: the current secret has not verified a request yet.'
       : unused
         ? 'You can remove the previous secret.'
-        : 'Keep it until it was not used for 24 hours.';
+        : 'Keep it until it has not been used for 24 hours.';
   return html`${lastUse}. <span class="advice">${advice}</span>`;
 }
 

@@ -33,7 +33,7 @@ function Console() {
   const last = useRef(polled.value);
   const overview = (last.current = polled.value ?? last.current);
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
-  const [notice, setNotice] = useState('');
+  const [notice, setNotice] = useState(/** @type {import('./actions.js').Notice | null} */ (null));
   const [acted, setActed] = useState(0);
   const [helping, setHelping] = useState(false);
   const help = useCallback(() => setHelping(true), []);
@@ -51,10 +51,10 @@ function Console() {
   useEffect(() => {
     if (first.current) first.current = false;
     else document.querySelector('h1')?.focus();
-    setNotice('');
+    setNotice(null);
   }, [where]);
 
-  const done = (/** @type {string} */ result) => {
+  const done = (/** @type {import('./actions.js').Notice} */ result) => {
     setAction(null);
     setNotice(result);
     setActed((count) => count + 1);

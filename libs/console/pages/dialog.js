@@ -42,7 +42,7 @@ const fields = {
  *
  * @param {object} props
  * @param {import('./actions.js').Action} props.action
- * @param {(notice: string) => void} props.onDone
+ * @param {(notice: import('./actions.js').Notice) => void} props.onDone
  * @param {() => void} props.onCancel
  */
 export function Confirm({ action, onDone, onCancel }) {
@@ -105,7 +105,7 @@ export function Confirm({ action, onDone, onCancel }) {
     setError('');
     try {
       const result = await perform(action, { ...choice, newestOnly }, false);
-      onDone(resultOf(action, result, newestOnly));
+      onDone({ text: resultOf(action, result, newestOnly), event: result.event });
     } catch (thrown) {
       setError(reasonOf(thrown, true));
       setBusy(false);

@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { TableHead } from './card-table.js';
+import { Table } from './card-table.js';
 import { get } from './api.js';
 import { Facts, Headers } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, urgentFirst, visible } from './format.js';
@@ -171,22 +171,20 @@ function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
 
 /** @param {{ history: Delivery['history'], name: string }} props */
 function History({ history, name }) {
-  return html`<table class="history" role="table" aria-label=${`Attempts of ${name}`}>
-    <${TableHead} titles=${['Attempt', 'Started', 'Took', 'Outcome']} />
-    <tbody role="rowgroup">
-      ${history.toReversed().map(
-        ({ attempt, startedAt, endedAt, outcome, error }, index) =>
-          html`<tr role="row" key=${history.length - index}>
-            <td role="cell" class="attempt">${attempt}</td>
-            <td role="cell"><${Time} at=${startedAt} /></td>
-            <td role="cell">${duration(Date.parse(endedAt) - Date.parse(startedAt))}</td>
-            <td role="cell" class="outcome">
-              <${Badge} state=${outcome} />
-              ${error && html`<${Foreign} text=${error} class="error" />`}
-              ${outcome === 'lost' && html`${' '}<small>the process ended or lost its lease</small>`}
-            </td>
-          </tr>`,
-      )}
-    </tbody>
-  </table>`;
+  const titles = ['Attempt', 'Started', 'Took', 'Outcome'];
+  return html`<${Table} class="history" label=${`Attempts of ${name}`} titles=${titles}>
+    ${history.toReversed().map(
+      ({ attempt, startedAt, endedAt, outcome, error }, index) =>
+        html`<tr role="row" key=${history.length - index}>
+          <td role="cell" class="attempt">${attempt}</td>
+          <td role="cell"><${Time} at=${startedAt} /></td>
+          <td role="cell">${duration(Date.parse(endedAt) - Date.parse(startedAt))}</td>
+          <td role="cell" class="outcome">
+            <${Badge} state=${outcome} />
+            ${error && html`<${Foreign} text=${error} class="error" />`}
+            ${outcome === 'lost' && html`${' '}<small>the process ended or lost its lease</small>`}
+          </td>
+        </tr>`,
+    )}
+  <//>`;
 }

@@ -1,8 +1,9 @@
 import { html } from 'htm/preact';
-import { TableHead } from './card-table.js';
+import { Table } from './card-table.js';
 import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, capped, counted, duration, visible } from './format.js';
-import { ShortId, money } from './payment-fields.js';
+import { Choices, PageLinks } from './list-links.js';
+import { PaymentCells, money, severalCompanies } from './payment-fields.js';
 import { ActionButton } from './permission.js';
 import { Waiting, usePolled } from './polling.js';
 import { eventLink, expectationsLink, paymentLink } from './route.js';
@@ -52,8 +53,6 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
   );
 
   const rows = value?.expectations ?? [];
-  const next = value?.next ?? null;
-  if (next !== null) trail.set(next, expectationsLink({ show, after }));
   const open = rows.filter(isOpen);
   const overdue = rows.filter(({ state }) => state === 'overdue');
   /** @type {Record<string, import('./api.js').CappedCount | undefined>} */
@@ -68,17 +67,13 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
       Payments that the application expects. An overdue payment is “not paid” if the service says
       so. Otherwise, it is “unknown” whether it is paid, and somebody has to find out.
     </p>
-    <nav class="shown" aria-label="Which expectations">
-      ${Object.entries(SHOWN).map(
-        ([name, [label]]) =>
-          html`<a
-            href=${expectationsLink({ show: name })}
-            aria-current=${name === show ? 'true' : undefined}
-            class=${name === 'unknown' && numbers.unknown?.count ? 'overdue' : ''}
-            >${label}${numbers[name] && ` (${capped(numbers[name])})`}</a
-          >`,
-      )}
-    </nav>
+    <${Choices}
+      label="Which expectations"
+      choices=${Object.entries(SHOWN).map(([name, [label]]) => [name, numbers[name] ? `${label} (${capped(numbers[name])})` : label])}
+      shown=${show}
+      link=${(/** @type {string} */ name) => expectationsLink({ show: name })}
+      urgent=${numbers.unknown?.count ? 'unknown' : undefined}
+    />
     ${!value && html`<${Waiting} error=${error} />`}
     ${value && rows.length === 0 && html`<${Nothing} filtered=${Boolean(show || after)} />`}
     ${
@@ -101,22 +96,14 @@ export function ExpectationList({ params, counts, trail, acted, ask }) {
       </p>`
     }
     ${rows.length > 0 && html`<${Rows} rows=${rows} ask=${ask} />`}
-    <nav class="pages" aria-label="Pages">
-      ${
-        after &&
-        html`<a href=${expectationsLink({ show })}>First page</a>
-          ${trail.has(after) && html`<a href=${trail.get(after)}>Previous page</a>`}`
-      }
-      ${
-        next !== null &&
-        html`<a href=${expectationsLink({ show, after: next })} rel="next">Next page</a>`
-      }
-      ${
-        rows.length > 0 &&
-        html`<a href=${csvAddress('expectations', query)} download>Download CSV</a>
-          <span class="quiet">${counted(rows.length, 'expectation')} on this page</span>`
-      }
-    </nav>
+    <${PageLinks}
+      trail=${trail}
+      after=${after}
+      next=${value?.next ?? null}
+      link=${(/** @type {string} */ cursor) => expectationsLink({ show, after: cursor })}
+      csv=${csvAddress('expectations', query)}
+      count=${rows.length > 0 && `${counted(rows.length, 'expectation')} on this page`}
+    />
   `;
 }
 
@@ -134,42 +121,41 @@ function Nothing({ filtered }) {
   </p>`;
 }
 
-const TITLES = ['Payment', 'State', 'Amount', 'Reason', 'Age', 'Next question', null];
-
 /** @param {{ rows: Expectation[], ask: (action: import('./actions.js').Action) => void }} props */
 function Rows({ rows, ask }) {
-  return html`<table class="cards expectations" role="table">
-    <${TableHead} titles=${TITLES} numbers=${['Amount']} />
-    <tbody role="rowgroup">
-      ${rows.map(
-        (one) => html`<${Row} key=${`${one.company}\n${one.reference}`} one=${one} ask=${ask} />`,
-      )}
-    </tbody>
-  </table>`;
+  const companies = severalCompanies(rows);
+  const titles = ['Payment', ...companies, 'State', 'Amount', 'Reason', 'Age', 'Next poll', null];
+  return html`<${Table} class="cards expectations" titles=${titles} numbers=${['Amount']}>
+    ${rows.map(
+      (one) =>
+        html`<${Row}
+          key=${`${one.company}\n${one.reference}`}
+          one=${one}
+          companies=${companies}
+          ask=${ask}
+        />`,
+    )}
+  <//>`;
 }
 
-/** @param {{ one: Expectation, ask: (action: import('./actions.js').Action) => void }} props */
-function Row({ one, ask }) {
+/** @param {{ one: Expectation, companies: string[], ask: (action: import('./actions.js').Action) => void }} props */
+function Row({ one, companies, ask }) {
   const { company, reference, transactionId, state, createdAt, ageMs, nextPollAt } = one;
   return html`<tr role="row">
-    <td role="cell" class="what">
-      <a href=${paymentLink(company, reference)}><${Foreign} text=${reference} class="type" /></a
-      >${' '}
-      ${
-        transactionId === null
-          ? html`<small>no transaction id yet</small>`
-          : transactionId !== reference &&
-            html`<${ShortId} text=${transactionId} what="transaction" />`
-      }
-      ${company !== 'default' && html`<small>company <${Foreign} text=${company} /></small>`}
-    </td>
+    <${PaymentCells}
+      company=${company}
+      reference=${reference}
+      transaction=${transactionId}
+      link=${paymentLink(company, reference)}
+      companies=${companies}
+    />
     <td role="cell" class="state"><${State} one=${one} /></td>
     <td role="cell" class="amount number">${money(one)}</td>
     <td role="cell" class="reason"><${Reason} one=${one} /></td>
     <td role="cell" class="when" data-title="Age">
       <time datetime=${createdAt} title=${createdAt}>${duration(ageMs)}</time>
     </td>
-    <td role="cell" class="when" data-title="Next question">
+    <td role="cell" class="when" data-title="Next poll">
       ${nextPollAt === null ? '–' : html`<${Time} at=${nextPollAt} />`}
     </td>
     <td role="cell" class="action">

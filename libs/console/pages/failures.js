@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { TableHead } from './card-table.js';
+import { Table } from './card-table.js';
 import { csvAddress, get } from './api.js';
 import { Badge, Foreign, Time, counted, number, visible } from './format.js';
 import { ShortId } from './payment-fields.js';
@@ -98,19 +98,20 @@ const TITLES = [
  */
 function Groups({ groups, ask }) {
   if (groups.length === 0) return null;
-  return html`<table class="cards failures" role="table">
-    <${TableHead} titles=${TITLES} numbers=${['Deliveries', 'Companies']} />
-    <tbody role="rowgroup">
-      ${groups.map(
-        (group) =>
-          html`<${Group}
-            key=${JSON.stringify([group.handler, group.state, group.error])}
-            group=${group}
-            ask=${ask}
-          />`,
-      )}
-    </tbody>
-  </table>`;
+  return html`<${Table}
+    class="cards failures"
+    titles=${TITLES}
+    numbers=${['Deliveries', 'Companies']}
+  >
+    ${groups.map(
+      (group) =>
+        html`<${Group}
+          key=${JSON.stringify([group.handler, group.state, group.error])}
+          group=${group}
+          ask=${ask}
+        />`,
+    )}
+  <//>`;
 }
 
 /**

@@ -16,15 +16,16 @@ export const FILTERS = [
 
 /**
  * @param {Record<string, string>} params
+ * @param {readonly string[]} [names] of the parameters that filter
  * @returns {Record<string, string>}
  */
-export function filterOf(params) {
-  return Object.fromEntries(
-    FILTERS.flatMap((name) => (params[name] ? [[name, params[name]]] : [])),
-  );
+export function filterOf(params, names = FILTERS) {
+  return Object.fromEntries(names.flatMap((name) => (params[name] ? [[name, params[name]]] : [])));
 }
 
 /**
+ * The filter of the list of events.
+ *
  * @param {object} props
  * @param {Record<string, string>} props.params
  * @param {readonly string[]} props.handlers
@@ -33,17 +34,59 @@ export function filterOf(params) {
  * @param {(params: Record<string, string>) => void} props.onFilter
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
+  const names = [...new Set([...handlers, ...(params.handler ? [params.handler] : [])])];
+  const fields = companies ? FILTERS : FILTERS.filter((name) => name !== 'company');
+  return html`<${FilterForm} params=${params} names=${fields} onFilter=${onFilter}>
+    <${TextField} label="Reference, transaction, event id or amount" name="search" />
+    <label
+      >State
+      <select name="state">
+        <option value="">any</option>
+        ${[...STATES, 'unhandled', 'stale'].map((state) => html`<option value=${state}>${state}</option>`)}
+      </select>
+    </label>
+    <label
+      >Handler
+      <select name="handler">
+        <option value="">any</option>
+        ${names.map((name) => html`<option value=${name}>${name}</option>`)}
+      </select>
+    </label>
+    <${TextField} label="Error, or an error that differs only in ids" name="error" />
+    <${TextField} label="Event type" name="eventType" suggestions=${types} />
+    ${companies && html`<${TextField} label="Company" name="company" />`}
+    <${TimeField} label="Received from" name="from" />
+    <${TimeField} label="Received before" name="to" />
+    <label
+      >Order
+      <select name="order">
+        <option value="">newest first</option>
+        <option value="oldest">oldest first</option>
+      </select>
+    </label>
+  <//>`;
+}
+
+/**
+ * A folded form whose fields are parameters of the address. A changed field applies at once.
+ *
+ * @param {object} props
+ * @param {Record<string, string>} props.params
+ * @param {readonly string[]} props.names of the fields that filter
+ * @param {(params: Record<string, string>) => void} props.onFilter
+ * @param {unknown} [props.children] the fields
+ */
+export function FilterForm({ params, names, onFilter, children }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   /** The text that each time field shows. The parameter in the address can be more precise than this text. */
   const times = useRef(/** @type {Record<string, string>} */ ({}));
-  const key = JSON.stringify(params);
   useEffect(() => {
     for (const field of fieldsOf(form.current)) {
       const value = params[field.name] ?? '';
       field.value = field.type === 'datetime-local' ? toLocal(value) : value;
       times.current[field.name] = field.value;
     }
-  }, [key, companies]);
+  }, [JSON.stringify(params), names.length]);
 
   const apply = () => {
     const given = fieldsOf(form.current).map(({ name, type, value }) => {
@@ -59,88 +102,47 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
     event.preventDefault();
     apply();
   };
-  const names = [...new Set([...handlers, ...(params.handler ? [params.handler] : [])])];
-  const used = FILTERS.filter((name) => params[name]);
-  return html`<form ref=${form} class="filters" aria-label="Filter" onSubmit=${submit}>
+  const used = names.filter((name) => params[name]);
+  return html`<form
+    ref=${form}
+    class="filters"
+    aria-label="Filter"
+    onSubmit=${submit}
+    onChange=${apply}
+  >
     <details>
       <summary>
         Filter${used.length > 0 && ': '}
         <b>${used.map((name) => visible(filterText(name, params[name] ?? ''))).join(', ')}</b>
       </summary>
       <div class="fields">
-        <${TextField}
-          label="Reference, transaction, event id or amount"
-          name="search"
-          onChange=${apply}
-        />
-        <label
-          >State
-          <select name="state" onChange=${apply}>
-            <option value="">any</option>
-            ${[...STATES, 'unhandled', 'stale'].map((state) => html`<option value=${state}>${state}</option>`)}
-          </select>
-        </label>
-        <label
-          >Handler
-          <select name="handler" onChange=${apply}>
-            <option value="">any</option>
-            ${names.map((name) => html`<option value=${name}>${name}</option>`)}
-          </select>
-        </label>
-        <${TextField}
-          label="Error, or an error that differs only in ids"
-          name="error"
-          onChange=${apply}
-        />
-        <label
-          >Event type
-          <input
-            name="eventType"
-            maxlength="255"
-            list="types"
-            autocomplete="off"
-            spellcheck=${false}
-            onChange=${apply}
-          />
-          <datalist id="types">${types.map((type) => html`<option value=${type} />`)}</datalist>
-        </label>
-        ${
-          companies &&
-          html`<label
-            >Company <input name="company" autocomplete="off" spellcheck=${false} onChange=${apply}
-          /></label>`
-        }
-        <label
-          >Received from <input name="from" type="datetime-local" step="1" onChange=${apply}
-        /></label>
-        <label
-          >Received before <input name="to" type="datetime-local" step="1" onChange=${apply}
-        /></label>
-        <label
-          >Order
-          <select name="order" onChange=${apply}>
-            <option value="">newest first</option>
-            <option value="oldest">oldest first</option>
-          </select>
-        </label>
+        ${children}
         <button type="button" class="clear" onClick=${() => onFilter({})}>Clear</button>
       </div>
     </details>
   </form>`;
 }
 
-/** @param {{ label: string, name: string, onChange: () => void }} props */
-function TextField({ label, name, onChange }) {
+/** @param {{ label: string, name: string, suggestions?: readonly string[] }} props */
+export function TextField({ label, name, suggestions = [] }) {
   return html`<label
     >${label}
     <input
       name=${name}
       maxlength="1000"
+      list=${`${name}-suggestions`}
       autocomplete="off"
       spellcheck=${false}
-      onChange=${onChange}
     />
+    <datalist id=${`${name}-suggestions`}>
+      ${suggestions.map((text) => html`<option value=${text} />`)}
+    </datalist>
   </label>`;
+}
+
+/** @param {{ label: string, name: string }} props */
+export function TimeField({ label, name }) {
+  return html`<label>${label} <input name=${name} type="datetime-local" step="1" /></label>`;
 }
 
 /**

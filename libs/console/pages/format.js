@@ -70,7 +70,8 @@ export function counted(value, one) {
 
 /** @param {string} one */
 export function plural(one) {
-  return one.endsWith('y') ? `${one.slice(0, -1)}ies` : `${one}s`;
+  if (one.endsWith('y')) return `${one.slice(0, -1)}ies`;
+  return one.endsWith('s') ? `${one}es` : `${one}s`;
 }
 
 /** @param {number} ms */

@@ -57,15 +57,7 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
           <${Range} counts=${handler.activity} />
           <td role="cell" class="act">
             <${PauseButton} handler=${name} paused=${paused !== undefined} ask=${ask} />
-            ${
-              !handler.here &&
-              html`${' '}<${ActionButton}
-                  aria-label=${`Forget ${visible(name)}`}
-                  onClick=${() => ask({ kind: 'forget', handler: name })}
-                >
-                  Forget …
-                <//>`
-            }
+            ${!handler.here && html`${' '}<${ForgetButton} handler=${name} ask=${ask} />`}
           </td>
         </tr>`;
       })}
@@ -81,6 +73,16 @@ export function Handlers({ handlers, stats, deliveries, range, ask }) {
       </tr>
     </tfoot>
   </table>`;
+}
+
+/** @param {{ handler: string, ask: (action: import('./actions.js').Action) => void }} props */
+export function ForgetButton({ handler, ask }) {
+  return html`<${ActionButton}
+    aria-label=${`Forget ${visible(handler)}`}
+    onClick=${() => ask({ kind: 'forget', handler })}
+  >
+    Forget …
+  <//>`;
 }
 
 /**

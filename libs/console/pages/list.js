@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { csvAddress, get } from './api.js';
 import { Filters, filterOf } from './filters.js';
 import { counted } from './format.js';
+import { PageLinks } from './list-links.js';
 import { Waiting, usePolled } from './polling.js';
 import { Redrives } from './redrives.js';
 import { listLink } from './route.js';
@@ -65,10 +66,9 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   several.current ||= events.some(({ company }) => company !== 'default');
   const companies = several.current || Boolean(filter.company);
   const next = page?.next ?? null;
-  if (next !== null) trail.set(next, listLink({ ...filter, order, after }));
 
   return html`
-    ${heading()}
+    <h1 tabindex="-1">Events</h1>
     <${Redrives} acted=${acted} />
     <${Filters}
       params=${params}
@@ -116,24 +116,15 @@ export function EventList({ params, handlers, trail, acted, ask }) {
         }}
       />`
     }
-    <nav class="pages" aria-label="Pages">
-      ${
-        after &&
-        html`<a href=${listLink({ ...filter, order })}>First page</a>
-          ${trail.has(after) && html`<a href=${trail.get(after)}>Previous page</a>`}`
-      }
-      ${
-        next !== null &&
-        html`<a href=${listLink({ ...filter, order, after: next })} rel="next">
-          ${events.length < LIMIT ? `Search ${order === 'oldest' ? 'newer' : 'older'} events` : 'Next page'}
-        </a>`
-      }
-      ${
-        events.length > 0 &&
-        html`<a href=${csvAddress('events', query)} download>Download CSV</a>
-          <span class="quiet">${onThisPage(events, filter)}</span>`
-      }
-    </nav>
+    <${PageLinks}
+      trail=${trail}
+      after=${after}
+      next=${next}
+      nextText=${events.length < LIMIT ? `Search ${order === 'oldest' ? 'newer' : 'older'} events` : undefined}
+      link=${(/** @type {string} */ cursor) => listLink({ ...filter, order, after: cursor })}
+      csv=${csvAddress('events', query)}
+      count=${events.length > 0 && onThisPage(events, filter)}
+    />
   `;
 }
 
@@ -190,10 +181,6 @@ function onThisPage(events, { state, handler }) {
   return `${text}, with ${counted(matching.length, `${state ?? ''} delivery`.trim())}`;
 }
 
-function heading() {
-  return html`<h1 tabindex="-1">Events</h1>`;
-}
-
 /** @param {{ filtered: boolean, later: boolean, more: boolean }} props */
 function Nothing({ filtered, later, more }) {
   if (more) {
@@ -207,7 +194,7 @@ function Nothing({ filtered, later, more }) {
     </p>`;
   }
   return html`<p class="empty">
-    <strong>No event received yet.</strong> Send a test webhook with${' '}
-    <code>payments.sendTestWebhook()</code>. It then appears here.
+    <strong>No event received yet.</strong> <a href="#/setup">Send a test webhook</a>: it then
+    appears here.
   </p>`;
 }

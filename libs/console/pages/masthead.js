@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { capped, timeOfDay, total, visible } from './format.js';
 import { PauseFacts } from './handlers.js';
 import { ActionButton } from './permission.js';
-import { searchLink } from './route.js';
+import { eventLink, searchLink } from './route.js';
 
 /** The pages of the navigation. The page of expectations exists only with the option `reconcile`. */
 export const PAGES = /** @type {const} */ ([
@@ -76,7 +76,7 @@ function Search({ text }) {
       type="search"
       maxlength="1000"
       aria-label="Search payments"
-      placeholder="Reference, transaction, event id or amount"
+      placeholder="Reference, id or amount"
       autocomplete="off"
       spellcheck=${false}
     />
@@ -89,7 +89,7 @@ function Search({ text }) {
  * @param {import('./api.js').ApiError | null} props.error
  * @param {Date | null} props.since
  * @param {import('./api.js').Stats | undefined} props.stats
- * @param {string} props.notice
+ * @param {import('./actions.js').Notice | null} props.notice
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Notices({ error, since, stats, notice, ask }) {
@@ -109,7 +109,15 @@ export function Notices({ error, since, stats, notice, ask }) {
           <//>
         </p>`,
     )}
-    <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>
+    <div role="status">
+      ${
+        notice &&
+        html`<p class="notice result">
+          <span>${visible(notice.text)}</span>
+          ${notice.event && html`<a href=${eventLink(notice.event)}>Open the redriven event</a>`}
+        </p>`
+      }
+    </div>
   </div>`;
 }
 

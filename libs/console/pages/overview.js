@@ -28,8 +28,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
     ${
       (arrivals.lastAcceptedAt ?? arrivals.poll ?? arrivals.overdue) === null &&
       html`<p class="empty">
-        <strong>No event received yet.</strong> Send a test webhook with${' '}
-        <code>payments.sendTestWebhook()</code>. It then appears here.
+        <strong>No event received yet.</strong> Send a test webhook: it then appears here.
       </p>`
     }
     <section aria-labelledby="handlers">
@@ -102,7 +101,7 @@ function Figures({ overview: { stats, expectations, arrivals, range: counts }, r
     </li>
     ${
       expectations &&
-      html`<li class=${expectations.overdueUnknown.count > 0 ? 'warn' : ''}>
+      html`<li class=${expectations.overdueUnknown.count > 0 ? 'bad' : ''}>
         <a
           href=${expectationsLink({ show: expectations.overdueUnknown.count > 0 ? 'unknown' : 'waiting' })}
         >
@@ -175,7 +174,8 @@ function Oldest({ stats: { oldestPendingMs, paused } }) {
     </li>`;
   }
   const long = oldestPendingMs >= LONG_MS;
-  const why = paused.length > 0 ? 'handlers are paused' : 'does a handler fail?';
+  const why =
+    paused.length > 0 ? 'is its handler paused, or does it fail?' : 'does a handler fail?';
   return html`<li class=${long ? 'warn' : ''}>
     <a href=${listLink({ state: 'pending', order: 'oldest' })}>
       <strong>${duration(oldestPendingMs)}</strong> <span>oldest pending</span>${' '}

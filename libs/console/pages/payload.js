@@ -13,7 +13,7 @@ const MAX_INDENTATION = 40;
  * @param {string} text
  * @returns {string | null} `null` if the text is not JSON
  */
-export function indented(text) {
+function indented(text) {
   try {
     JSON.parse(text);
   } catch {

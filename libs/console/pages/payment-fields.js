@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import { Copy } from './payload.js';
-import { visible } from './format.js';
+import { Foreign, visible } from './format.js';
 
 /** Longest id that a row shows completely, in characters. */
 const SHOWN = 20;
@@ -30,6 +30,41 @@ export function ShortId({ text, what, href }) {
     ${href === undefined ? shown : html`<a href=${href}>${shown}</a>`}
     <${Copy} text=${text} what=${what} small=${true} inRow=${true} />
   </span>`;
+}
+
+/**
+ * The title of the column of companies, if the rows need one.
+ *
+ * @param {readonly { company: string }[]} rows
+ */
+export function severalCompanies(rows) {
+  return rows.some(({ company }) => company !== 'default') ? ['Company'] : [];
+}
+
+/**
+ * The first cells of a row about a payment: its name, and its company if there are several.
+ *
+ * @param {object} props
+ * @param {string} props.company
+ * @param {string | null} props.reference
+ * @param {string | null} props.transaction
+ * @param {string} [props.otherwise] the name of a payment with neither
+ * @param {string} props.link
+ * @param {readonly string[]} props.companies the result of `severalCompanies`
+ */
+export function PaymentCells({ company, reference, transaction, otherwise, link, companies }) {
+  const name = reference ?? transaction ?? otherwise ?? '';
+  return html`<td role="cell" class="what">
+      <a href=${link}><${Foreign} text=${name} class="type" /></a>${' '}
+      ${transaction === null && reference !== null && html`<small>no transaction id yet</small>`}
+      ${transaction !== null && transaction !== name && html`<${ShortId} text=${transaction} what="transaction" />`}
+    </td>
+    ${
+      companies.length > 0 &&
+      html`<td role="cell" class="company" data-title="Company">
+        <${Foreign} text=${company} />
+      </td>`
+    }`;
 }
 
 /**

@@ -197,8 +197,8 @@ const REQUESTS = {
 function expectedState(expectation) {
   const { state, request, lastPoll, fulfilled, cancelled, dueBy } = expectation;
   if (fulfilled !== null) {
-    const text = html`<${Foreign} text=${fulfilled.eventType} class="type" /> was received at
-      <${Time} at=${fulfilled.at} />. The data of the event was deleted since then.`;
+    const text = html`<${Foreign} text=${fulfilled.eventType} class="type" /> was received at${' '}
+      <${Time} at=${fulfilled.at} />.`;
     return { badge: 'fulfilled', label: 'received', text };
   }
   if (state === 'cancelled') {
@@ -209,7 +209,7 @@ function expectedState(expectation) {
   }
   const overdue =
     state === 'overdue' && dueBy !== null && html` Overdue since <${Time} at=${dueBy} />.`;
-  const text = html`${expectedText(expectation)}${overdue} ${nextQuestion(expectation)}`;
+  const text = html`${expectedText(expectation)}${overdue} ${nextPoll(expectation)}`;
   if (isRequestNews(expectation)) {
     return { badge: REQUESTS[request][0], label: REQUESTS[request][1], text };
   }
@@ -248,9 +248,7 @@ function expectedText(expectation) {
 }
 
 /** @param {Expectation} expectation */
-function nextQuestion({ state, nextPollAt }) {
-  if (nextPollAt !== null) return `The next question to the service is ${soon(nextPollAt)}.`;
-  return state === 'waiting'
-    ? 'The module is asking the service now.'
-    : 'No further question is planned.';
+function nextPoll({ state, nextPollAt }) {
+  if (nextPollAt !== null) return `The next poll is ${soon(nextPollAt)}.`;
+  return state === 'waiting' ? 'A poll is running.' : 'No further poll is planned.';
 }

@@ -69,7 +69,7 @@ export function PaymentPage({ company, payment: name, order, overview, acted, as
     ${
       open.length > 0 &&
       html`<section aria-labelledby="open">
-        <h2 id="open">Open deliveries</h2>
+        <h2 id="open">Deliveries that are not done</h2>
         ${open.map(
           ({ event, delivery }) =>
             html`<${DeliveryCard}

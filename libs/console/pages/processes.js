@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import { get } from './api.js';
 import { CardTable } from './card-table.js';
-import { Badge, Foreign, Time, ago, counted, duration, number, visible } from './format.js';
-import { ActionButton } from './permission.js';
+import { Badge, Foreign, Time, ago, counted, duration, number } from './format.js';
+import { ForgetButton } from './handlers.js';
 import { usePolled, Waiting } from './polling.js';
 
 /** @typedef {import('./api.js').Process} Process */
@@ -34,7 +34,7 @@ export function Processes({ handlers, acted, ask }) {
   return html`
     <h1 tabindex="-1">Processes</h1>
     <section aria-labelledby="running">
-      <h2 id="running">${`${processesOf(running.length)} running`}</h2>
+      <h2 id="running">${`${counted(running.length, 'process')} running`}</h2>
       <${ProcessTable} processes=${processes} />
     </section>
     <section aria-labelledby="slots">
@@ -116,24 +116,13 @@ function HandlerTable({ handlers, running, ask }) {
           lost
             ? html`<${Badge} state="dead">no process<//> Its deliveries
                 wait.${lastSeenAt !== null && ` Last seen ${ago(lastSeenAt)}.`}`
-            : processesOf(loads.length),
+            : counted(loads.length, 'process'),
           lost ? '–' : slotsOf(loads),
-          lost &&
-            html`<${ActionButton}
-              aria-label=${`Forget ${visible(name)}`}
-              onClick=${() => ask({ kind: 'forget', handler: name })}
-            >
-              Forget …
-            <//>`,
+          lost && html`<${ForgetButton} handler=${name} ask=${ask} />`,
         ],
       };
     })}
   />`;
-}
-
-/** @param {number} count */
-function processesOf(count) {
-  return `${number(count)} ${count === 1 ? 'process' : 'processes'}`;
 }
 
 /** @param {{ services: Service[] }} props */

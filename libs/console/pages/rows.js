@@ -36,7 +36,7 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
       <tr role="row">
         <th role="columnheader" scope="col" class="pick"><span class="unseen">Selected</span></th>
         <th role="columnheader" scope="col" class="what">Event</th>
-        <th role="columnheader" scope="col" class="payment">Reference<br />Transaction</th>
+        <th role="columnheader" scope="col" class="payment">Payment</th>
         <th role="columnheader" scope="col" class="amount number">Amount</th>
         ${companies && html`<th role="columnheader" scope="col" class="company">Company</th>`}
         <th role="columnheader" scope="col">Deliveries</th>

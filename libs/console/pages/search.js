@@ -1,9 +1,9 @@
 import { html } from 'htm/preact';
-import { TableHead } from './card-table.js';
+import { Table } from './card-table.js';
 import { useEffect } from 'preact/hooks';
 import { get } from './api.js';
-import { Badge, Foreign, Time } from './format.js';
-import { money } from './payment-fields.js';
+import { Badge, Time, counted } from './format.js';
+import { PaymentCells, money, severalCompanies } from './payment-fields.js';
 import { paymentsOf, stateOf } from './payment-state.js';
 import { Waiting, usePolled } from './polling.js';
 import { eventLink, paymentLink } from './route.js';
@@ -42,14 +42,16 @@ export function SearchResults({ text, overview: { expectations, stats } }) {
       found?.payments.length === 0 &&
       html`<p class="empty">
         <strong>No payment matches.</strong> The search finds payments by the start of their
-        reference or of an event id, by their whole transaction id, and by their exact amount.
+        reference or of an event id, by their whole transaction id, and by their exact amount. A
+        payment that was only requested is not found by its amount, because only events contain the
+        amount.
       </p>`
     }
     ${
       found &&
       found.payments.length > 0 &&
       html`<p class="quiet note">
-          ${found.more ? `The newest ${found.payments.length} payments that match. Enter more characters to see others.` : `${found.payments.length} payments match.`}
+          ${found.more ? `The newest ${found.payments.length} payments that match. Enter more characters to see others.` : `${counted(found.payments.length, 'payment')} found.`}
         </p>
         <${Payments} payments=${found.payments} paused=${stats.paused} />`
     }`;
@@ -61,32 +63,38 @@ export function SearchResults({ text, overview: { expectations, stats } }) {
  * @param {{ payments: readonly Payment[], paused: readonly string[] }} props
  */
 export function Payments({ payments, paused }) {
-  return html`<table class="cards payments" role="table">
-    <${TableHead} titles=${['Payment', 'Amount', 'State', 'Last change']} />
-    <tbody role="rowgroup">
-      ${payments.map(
-        (payment) => html`<${Row} key=${linkOf(payment)} payment=${payment} paused=${paused} />`,
-      )}
-    </tbody>
-  </table>`;
+  const companies = severalCompanies(payments);
+  const titles = ['Payment', ...companies, 'State', 'Amount', 'Last change'];
+  return html`<${Table} class="cards payments" titles=${titles} numbers=${['Amount']}>
+    ${payments.map(
+      (payment) =>
+        html`<${Row}
+          key=${linkOf(payment)}
+          payment=${payment}
+          paused=${paused}
+          companies=${companies}
+        />`,
+    )}
+  <//>`;
 }
 
-/** @param {{ payment: Payment, paused: readonly string[] }} props */
-function Row({ payment, paused }) {
+/** @param {{ payment: Payment, paused: readonly string[], companies: string[] }} props */
+function Row({ payment, paused, companies }) {
   const { company, transaction, reference, events, expectation } = payment;
   const { badge, label, text } = stateOf(payment, paused);
   const priced = events.find(({ amount }) => amount !== null);
   const at = events[0]?.receivedAt ?? expectation?.lastPoll?.at ?? expectation?.createdAt;
   return html`<tr role="row">
-    <td role="cell" class="what">
-      <a href=${linkOf(payment)}
-        ><${Foreign} text=${reference ?? transaction ?? events[0]?.id ?? ''} class="type"
-      /></a>
-      ${reference !== null && transaction !== null && html`<${Foreign} text=${transaction} class="id" />`}
-      ${company !== 'default' && html`<small>company <${Foreign} text=${company} /></small>`}
-    </td>
-    <td role="cell" class="amount number">${priced && money(priced)}</td>
+    <${PaymentCells}
+      company=${company}
+      reference=${reference}
+      transaction=${transaction}
+      otherwise=${events[0]?.id}
+      link=${linkOf(payment)}
+      companies=${companies}
+    />
     <td role="cell" class="state"><${Badge} state=${badge}>${label}<//> <span>${text}</span></td>
+    <td role="cell" class="amount number">${priced && money(priced)}</td>
     <td role="cell" class="when">${at && html`<${Time} at=${at} />`}</td>
   </tr>`;
 }

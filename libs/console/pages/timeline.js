@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import { traceOf } from './event-facts.js';
-import { Badge, Foreign, Time, counted, duration } from './format.js';
+import { Badge, Foreign, Time, counted, duration, number } from './format.js';
 import { Copy } from './payload.js';
 import { eventLink } from './route.js';
 
@@ -64,7 +64,8 @@ function expectationEntries(expectation) {
   if (lastPoll !== null) {
     const { at, result, detail } = lastPoll;
     const lost = lostPolls > 0 && ` ${counted(lostPolls, 'poll')} in a row had no result.`;
-    const what = html`Poll ${polls}: the result is ${result}.`;
+    const before = polls > 1 && `, ${number(polls - 1)} before it`;
+    const what = html`Last poll${before}: the result is ${result}.`;
     const text = html`<small>${detail && html`<${Foreign} text=${detail} />`}${lost}</small>`;
     entries.push({
       at,
@@ -75,7 +76,8 @@ function expectationEntries(expectation) {
     });
   }
   if (state === 'overdue' && dueBy !== null) {
-    entries.push({ at: dueBy, badge: 'overdue', what: 'No event came by this time.' });
+    const badge = lastPoll?.result === 'pending' ? 'unpaid' : 'overdue';
+    entries.push({ at: dueBy, badge, label: 'overdue', what: 'No event came by this time.' });
   }
   if (fulfilled !== null) {
     const what = html`The event <${Foreign} text=${fulfilled.eventType} class="type" /> fulfilled
@@ -89,12 +91,13 @@ function expectationEntries(expectation) {
     entries.push({
       at: cancelled.at,
       badge: 'cancelled',
+      label: 'closed',
       what: html`${who} closed the expectation.`,
       detail,
     });
   }
   if (nextPollAt !== null) {
-    entries.push({ at: nextPollAt, badge: 'planned', what: 'The module asks the service again.' });
+    entries.push({ at: nextPollAt, badge: 'planned', what: 'The next poll is due.' });
   }
   return entries;
 }

@@ -5,6 +5,7 @@ import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
+import type { AuditQueryDto } from './request-dtos.js';
 
 /** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
@@ -12,6 +13,8 @@ const INTERVAL_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
+/** Maximum number of entries that are compared with a filter. */
+const MAX_COMPARED = 1_000;
 
 /**
  * Records each action of an operator, and each view of a payload: first in the log, then in the inbox, from which every
@@ -65,12 +68,26 @@ export class AuditTrail {
   }
 
   /**
-   * Returns the last entries of all processes, newest first.
+   * Returns the last entries of all processes that match, newest first. `comparedFrom` is the time of the oldest entry
+   * that was compared with the filter; `null` if all were.
    *
    * @throws ConsoleException 503 if the inbox is not reachable.
    */
-  latest(show: 'all' | 'actions' | 'views', limit: number): Promise<StoredAuditEntry[]> {
-    return this.inbox.call((inbox) => inbox.audit(show, limit));
+  async latest({ show, limit, who, from, to }: AuditQueryDto): Promise<{
+    entries: StoredAuditEntry[];
+    comparedFrom: Date | null;
+  }> {
+    const all = [who, from, to].every((field) => field === undefined);
+    const read = await this.inbox.call((inbox) => inbox.audit(show, all ? limit : MAX_COMPARED));
+    const name = who?.toLowerCase();
+    const entries = read.filter(
+      (entry) =>
+        (name === undefined || (entry.who ?? 'unknown').toLowerCase() === name) &&
+        (from === undefined || entry.at >= new Date(from)) &&
+        (to === undefined || entry.at < new Date(to)),
+    );
+    const oldest = (!all && read[MAX_COMPARED - 1]?.at) || null;
+    return { entries: entries.slice(0, limit), comparedFrom: oldest };
   }
 
   async #store(entry: Omit<StoredAuditEntry, 'id' | 'at'>): Promise<void> {

@@ -17,6 +17,8 @@ export const CONSOLE_ACTIONS = [
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
 export type ActionResult = Partial<SelectionResult> & {
+  /** The event of which deliveries were redriven, if the action redrives only one event. */
+  readonly event?: { readonly company: string; readonly id: string };
   readonly polls?: number;
   readonly closed?: number;
   readonly checks?: readonly SetupCheck[];
@@ -120,7 +122,7 @@ export function selectionOf(request: SkipDto | RedriveDto): string {
     ...(to === undefined ? [] : [`received before ${to}`]),
     ...(search === undefined ? [] : [`found by a search of ${search.length} characters`]),
     ...(newestOnly ? ['of the newest event'] : []),
-    ...(force ? ['including done ones'] : []),
+    ...(force && state !== 'done' ? ['including done ones'] : []),
     ...(ratePerSecond === undefined ? [] : [`at ${ratePerSecond} per second`]),
   ].join(' ');
 }

@@ -84,7 +84,7 @@ export class ConsoleActions {
       requireOneSelection(request);
       const run = async () => {
         await this.#requireKnown(request.handler);
-        return this.inbox.call((inbox) =>
+        return this.inbox.call<ActionResult>((inbox) =>
           request instanceof RedriveDto ? redrive(inbox, who, request) : skip(inbox, request),
         );
       };
@@ -206,7 +206,7 @@ async function redrive(
   inbox: PaymentInbox,
   who: string | null,
   request: RedriveDto,
-): Promise<SelectionResult> {
+): Promise<ActionResult> {
   const { events, filter, handler, force, dryRun, ratePerSecond, newestOnly } = request;
   // The inbox adds deliveries only for the handlers in its catalog.
   const handlers = (await inbox.handlers())
@@ -241,7 +241,7 @@ async function redrive(
 /** Maximum number of requests that look for the newest matching event. Each compares up to 20,000 events. */
 const MAX_PAGES = 25;
 
-async function redriveNewest(inbox: PaymentInbox, query: RedriveQuery): Promise<SelectionResult> {
+async function redriveNewest(inbox: PaymentInbox, query: RedriveQuery): Promise<ActionResult> {
   const { handlers: _handlers, force, ...filter } = query;
   const dead = force || filter.state !== undefined ? {} : { state: 'dead' as const };
   let after: string | null = null;
@@ -249,7 +249,7 @@ async function redriveNewest(inbox: PaymentInbox, query: RedriveQuery): Promise<
     const page: EventPage = await inbox.list({ ...filter, ...dead, limit: 100, after });
     for (const { company, id } of page.events) {
       const result = await inbox.redrive({ ...query, company, ids: [id] });
-      if (result.deliveries > 0) return result;
+      if (result.deliveries > 0) return { ...result, event: { company, id } };
     }
     after = page.next;
     if (after === null) break;

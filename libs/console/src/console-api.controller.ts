@@ -137,8 +137,8 @@ export class ConsoleApi {
 
   @Get('api/audit')
   async showAudit(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
-    const { show, limit } = await validQuery(AuditQueryDto, queryOf(request));
-    this.responses.json(response, 200, { entries: await this.audit.latest(show, limit) });
+    const query = await validQuery(AuditQueryDto, queryOf(request));
+    this.responses.json(response, 200, await this.audit.latest(query));
   }
 
   @Post('api/:action')

@@ -48,6 +48,19 @@ export class AuditQueryDto {
   @Choice(['all', 'actions', 'views'])
   show: 'all' | 'actions' | 'views' = 'all';
 
+  /** Name of the operator, in any case; `unknown` for entries without a name. */
+  @Optional()
+  @AnyText()
+  who?: string;
+
+  @Optional()
+  @DateOrTime()
+  from?: string;
+
+  @Optional()
+  @DateOrTime()
+  to?: string;
+
   @WholeNumber(1, 1000)
   @Type(() => Number)
   limit = 100;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { CanActivate } from '@nestjs/common';
+import { PaymentInbox } from 'nestjs-payments';
 import {
   ACTION,
   ConsoleApplication,
@@ -122,6 +123,24 @@ consoleOnEachAdapter((start) => {
     };
     expect(await textsOf('show=views')).toEqual(['viewed event']);
     expect(await textsOf('show=actions&limit=2')).toEqual(['could not sk', 'could not pa']);
+    expect(await textsOf('who=Ann')).toEqual(['redrove 1 de', 'viewed event']);
+    expect(await textsOf(`who=ann&from=${now}`)).toEqual(['redrove 1 de']);
+    expect(await textsOf(`to=${now}`)).toEqual(['viewed event']);
+    expect(await textsOf('who=unknown')).toEqual([]);
+  });
+
+  it('OP-43 a filter of the audit compares the newest 1,000 entries, and the response names the time of the oldest one', async () => {
+    await using app = await start({ console: { who } });
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const entry = { text: 'did it', event: null, error: null };
+    for (const count of [1, 999]) {
+      for (let n = 0; n < count; n += 1) await inbox.recordAudit({ ...entry, who: 'ann' });
+      const { body } = await app.get('/api/audit?who=ann&limit=1');
+      expect(body['entries']).toHaveLength(1);
+      const oldest = new Date(app.runtime.now()).toISOString();
+      expect(body['comparedFrom']).toBe(count === 1 ? null : oldest);
+      expect((await app.get('/api/audit?limit=1')).body['comparedFrom']).toBeNull();
+    }
   });
 
   it('OP-43 the audit of the console describes a selection in words, without ids in errors and without the text of a search', async () => {

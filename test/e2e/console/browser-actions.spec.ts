@@ -322,13 +322,18 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     const page = await app.open(browser(), 'failures');
     await page.getByRole('button', { name: /^Redrive …/ }).click();
     const dialog = await countedDialog(page);
-    await dialog.getByText('Redrive all dead deliveries of Orders.markPaid?').waitFor();
+    await dialog
+      .getByText('Redrive all dead deliveries of Orders.markPaid with this error?')
+      .waitFor();
     await dialog.getByText('takes less than a second').waitFor();
     await dialog.getByRole('button', { name: 'Redrive one first' }).click();
     await page.getByText('1 delivery of 1 event redriven: the newest that matches').waitFor();
     await app.settled('evt_50');
     expect((await app.states('evt_50'))['Orders.markPaid']).toBe('done');
     expect((await app.states('evt_49'))['Orders.markPaid']).toBe('dead');
+    await page.getByRole('link', { name: 'Open the redriven event' }).click();
+    await page.getByText('evt_50', { exact: true }).first().waitFor();
+    await page.goBack();
 
     await page.getByRole('button', { name: /^Redrive …/ }).click();
     await countedDialog(page);
@@ -430,6 +435,32 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     await page.getByRole('link', { name: 'Views of payloads' }).click();
     await rows.getByRole('link', { name: 'evt_1' }).click();
     await page.getByRole('heading', { level: 1, name: 'transaction.completed' }).waitFor();
+  });
+
+  it('OP-43 the audit page of the console shows what one operator did on one day', async () => {
+    await using app = await ConsoleApplication.start();
+    const entry = { text: 'did it', event: null, error: null };
+    await app.inbox.recordAudit({ ...entry, who: 'ann' });
+    await app.inbox.recordAudit({ ...entry, who: 'bob' });
+    const page = await app.open(browser(), 'audit?show=actions');
+    const rows = page.locator('.audit tbody tr');
+    await eventually(async () => expect(await rows.count()).toBe(2));
+    await page.locator('.filters summary').click();
+    await page.getByLabel('Who').fill('Ann');
+    await page.getByLabel('From').fill('2020-01-01T00:00:00');
+    await eventually(async () => expect(await rows.allInnerTexts()).toHaveLength(1));
+    expect(await rows.innerText()).toContain('ann');
+    expect(await page.locator('.filters summary').innerText()).toMatch(
+      /Filter: Ann, from 1 Jan|Filter: Ann, from Jan 1/,
+    );
+    await page.getByLabel('Before').fill('2020-01-02T00:00:00');
+    await page.getByText('No entry matches.').waitFor();
+    await page.reload();
+    await page.getByText('No entry matches.').waitFor();
+    await page.locator('.filters summary').click();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await eventually(async () => expect(await rows.count()).toBe(2));
+    expect(page.url()).toContain('#/audit?show=actions');
   });
 
   it('OP-43 the audit page of the console shows the entries of an earlier process, and a message while the audit is not reachable', async () => {

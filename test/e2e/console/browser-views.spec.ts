@@ -127,7 +127,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await row.getByText('Keep it: the current secret has not verified a request yet.').waitFor();
     await row.getByText('nothing since').waitFor();
     await app.send(signedWebhook({ webhookSecret }, { id: 'evt_2' }));
-    await row.getByText('Keep it until it was not used for 24 hours.').waitFor();
+    await row.getByText('Keep it until it has not been used for 24 hours.').waitFor();
     await changed(page, 'overview', ({ arrivals, ...overview }) => {
       const [secrets] = (arrivals as { secrets: [object] }).secrets;
       const previous = new Date(Date.now() - 25 * 3_600_000).toISOString();

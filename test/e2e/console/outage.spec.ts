@@ -113,7 +113,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log).toContain('log "ann": paused all handlers PaymentsConsole');
     expect(app.log).toContain('log "ann": viewed event "e-1" of company "default" PaymentsConsole');
     inbox.noRecords = undefined;
-    expect((await app.get('/api/audit')).body).toEqual({ entries: [] });
+    expect((await app.get('/api/audit')).body).toEqual({ entries: [], comparedFrom: null });
   });
 
   it('OP-43 the console records an action before it sends the result', async () => {

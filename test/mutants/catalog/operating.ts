@@ -115,6 +115,14 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-43',
+    fault: 'the audit of one operator contains the entries of others',
+    file: `${CONSOLE}/audit-trail.ts`,
+    replace: "(entry.who ?? 'unknown').toLowerCase() === name",
+    by: 'true',
+    specs: ['test/e2e/console/audit.spec.ts'],
+  },
+  {
+    promise: 'OP-43',
     fault: 'an action fails if it cannot be recorded',
     file: `${CONSOLE}/audit-trail.ts`,
     replace: 'if (!(error instanceof ConsoleException)) throw error;',
