@@ -23,6 +23,7 @@ export const SIDEBAR: SidebarGroup[] = [
       { text: 'Book exactly once with your ORM', link: '/orm' },
       { text: 'Several companies', link: '/several-companies' },
       { text: 'When one database is not enough', link: '/engines' },
+      { text: "Nest's own packages", link: '/nest-packages' },
       { text: 'Rotate secrets', link: '/rotate-secrets' },
       { text: 'Develop locally', link: '/local-development' },
     ],

@@ -10,7 +10,12 @@ import { postgresInbox } from 'nestjs-payments/postgres';
       useFactory: () => ({
         ...readPaymentsEnvironment(),
         inbox: postgresInbox({ connectionString: process.env['DATABASE_URL'] }),
-        relay: jetStream({ servers: process.env['NATS_URL']!, stream: 'PAYMENTS' }),
+        relay: jetStream({
+          servers: process.env['NATS_URL']!,
+          stream: 'PAYMENTS',
+          // Production needs a cluster of three servers.
+          oneReplica: process.env['NODE_ENV'] !== 'production',
+        }),
       }),
     }),
   ],

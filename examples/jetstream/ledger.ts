@@ -36,6 +36,7 @@ class Ledger {
           servers: process.env['NATS_URL']!,
           stream: 'PAYMENTS',
           service: 'ledger',
+          oneReplica: process.env['NODE_ENV'] !== 'production',
         }),
       }),
     }),

@@ -9,8 +9,9 @@ import type {
   StoreOutcome,
   TakenMessage,
 } from 'nestjs-payments';
+import { TcpProxy } from '../chaos/tcp-proxy.ts';
 import { durableSqlite } from '../support/inbox/durable-inboxes.ts';
-import { post, startOn } from '../support/inbox/inbox-application.ts';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.ts';
 import { eventually } from '../support/time/waiting.ts';
 
 /** An adapter of the engine under test. */
@@ -24,6 +25,8 @@ export interface DeadLetter {
 
 /** A server of the engine under test, in a process of its own. */
 export interface RunningEngine extends AsyncDisposable {
+  /** The address to which adapters connect. Without it, the cases that cut a connection do nothing. */
+  readonly url?: string;
   /** Kills the server with SIGKILL. */
   kill(): Promise<void>;
   /** Starts the server again, on the same port and with the same data. */
@@ -43,6 +46,8 @@ export interface RunningEngine extends AsyncDisposable {
 export interface AdapterOptions {
   readonly service?: string;
   readonly maxInProgress?: number;
+  /** The address of a proxy, instead of {@link RunningEngine.url}. */
+  readonly url?: string;
 }
 
 /** What an engine can do, and how its server starts. */
@@ -55,6 +60,8 @@ export interface EngineUnderTest {
   readonly start: () => Promise<RunningEngine>;
 }
 
+/** The longest time until an engine delivers a message of a lost connection again, in milliseconds. */
+const REDELIVERY_MS = 90_000;
 const ACKNOWLEDGE: StoreOutcome = { action: 'acknowledge' };
 
 /** A message as the module creates it. */
@@ -401,6 +408,87 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       for (const hidden of [message.attributes.signature, message.attributes.id, 's3cret-password'])
         expect(shown).not.toContain(hidden);
     });
+
+    it(`EN-10 with ${engine}, a paused relay and a paused handler keep each event, and handle it once when they continue`, async () => {
+      const handled: string[] = [];
+      const source = running.adapter(name, { service: 'ledger' });
+      const book = ({ id }: { readonly id: string }) => void handled.push(id);
+      const ledger = ending.use(await startOn(await durable.data(), { book }, { source }));
+      const relay = running.adapter(name);
+      const gateway = ending.use(await startOn(await durable.data(), {}, { relay }));
+      await inboxOf(ledger).pause('book');
+      expect(await post(gateway, 'e1', {})).toBe(200);
+      await eventually(async () =>
+        expect(await states(ledger, 'e1')).toEqual({ book: 'pending 0' }),
+      );
+      await inboxOf(gateway).pause('relay');
+      expect(await post(gateway, 'e2', {})).toBe(200);
+      await inboxOf(ledger).resume('book');
+      await eventually(() => expect(handled).toEqual(['e1']));
+      expect(await states(gateway, 'e2')).toEqual({ relay: 'pending 0' });
+      await inboxOf(gateway).resume('relay');
+      await eventually(() => expect(handled).toEqual(['e1', 'e2']));
+    });
+
+    it(`EN-01 with ${engine}, an event whose acceptance is unknown, because the connection was cut before the answer, is handled once`, async () => {
+      if (running.url === undefined) return;
+      const handled: string[] = [];
+      const source = running.adapter(name, { service: 'ledger' });
+      const book = ({ id }: { readonly id: string }) => void handled.push(id);
+      ending.use(await startOn(await durable.data(), { book }, { source }));
+      const [proxy, url] = await TcpProxy.before(running.url);
+      ending.use(proxy);
+      const relay = running.adapter(name, { url });
+      const gateway = ending.use(await startOn(await durable.data(), {}, { relay }));
+      let cuts = 0;
+      proxy.cutAfter = (sent) => sent.includes('sha512=') && (cuts += 1) === 1;
+      for (const id of ['e1', 'e2', 'e3']) expect(await post(gateway, id, {})).toBe(200);
+      await eventually(() => expect(new Set(handled)).toEqual(new Set(['e1', 'e2', 'e3'])));
+      await eventually(async () => {
+        const attempts = ['e1', 'e2', 'e3'].map(async (id) => (await states(gateway, id))['relay']);
+        const all = (await Promise.all(attempts)).join();
+        expect(all).toMatch(/^(done \d+,?){3}$/);
+        expect(all).toMatch(/done [2-9]/);
+      });
+      expect(handled).toHaveLength(3);
+    });
+
+    it(
+      `EN-03 with ${engine}, an event whose connection is cut before the service acknowledges the message is delivered again and handled once`,
+      async () => {
+        if (running.url === undefined) return;
+        const [proxy, url] = await TcpProxy.before(running.url);
+        ending.use(proxy);
+        const adapter = running.adapter(name, { service: 'ledger', url });
+        const deliveries: string[] = [];
+        const source: MessageSource = {
+          verify: true,
+          open: async () => adapter.open?.(),
+          close: async () => adapter.close?.(),
+          consume: (store, call) =>
+            adapter.consume(async (message) => {
+              const outcome = await store(message);
+              if (deliveries.push(message.attributes['id']!) === 1) proxy.cut();
+              return outcome;
+            }, call),
+        };
+        const handled: string[] = [];
+        const book = ({ id }: { readonly id: string }) => void handled.push(id);
+        ending.use(await startOn(await durable.data(), { book }, { source }));
+        const relay = running.adapter(name);
+        const gateway = ending.use(await startOn(await durable.data(), {}, { relay }));
+        const ids = ['e1', 'e2', 'e3'];
+        for (const id of ids) expect(await post(gateway, id, {})).toBe(200);
+        await eventually(() => expect(new Set(handled)).toEqual(new Set(ids)));
+        const [first] = deliveries;
+        await eventually(
+          () => expect(deliveries.filter((id) => id === first).length).toBeGreaterThan(1),
+          REDELIVERY_MS,
+        );
+        expect(handled).toHaveLength(3);
+      },
+      2 * REDELIVERY_MS,
+    );
 
     // The last cases kill the server.
     it(`EN-07 on ${engine}, two services handle each event of a gateway once, also events that arrive while the server is down`, async () => {

@@ -34,7 +34,7 @@ describeIf('Delivery with JetStream', () => {
 
   async function adapter(servers = server.url) {
     // On a machine that is busy with something else, a connection takes seconds.
-    const own = { servers, connection: { timeout: 60_000 } };
+    const own = { servers, oneReplica: true, connection: { timeout: 60_000 } };
     const created = jetStream({ ...own, stream, service: 'ledger' });
     ending.defer(() => created.close());
     await created.open();
@@ -323,7 +323,7 @@ describeIf('Delivery with JetStream', () => {
   });
 
   it('EN-10 consume() without a service rejects', async () => {
-    const gateway = jetStream({ servers: server.url, stream });
+    const gateway = jetStream({ servers: server.url, stream, oneReplica: true });
     const never = () => Promise.reject(new Error('not called'));
     await expect(gateway.consume(never, { signal })).rejects.toMatchObject({
       code: 'options_invalid',
@@ -349,7 +349,7 @@ describeIf('Delivery with JetStream', () => {
     async (_, options) => {
       const [proxy, servers] = await TcpProxy.before(server.url);
       ending.use(proxy);
-      const engine = jetStream({ servers, stream, ...options });
+      const engine = jetStream({ servers, stream, oneReplica: true, ...options });
       ending.defer(() => engine.close());
       await engine.open();
       proxy.silence(true);

@@ -13,10 +13,12 @@ describeEngine({
     return {
       kill: () => server.kill(),
       restart: () => server.start(),
-      adapter: (name, options = {}) =>
+      url: server.url,
+      adapter: (name, { url: servers = server.url, ...options } = {}) =>
         jetStream({
-          servers: server.url,
+          servers,
           stream: name,
+          oneReplica: true,
           // On a machine that is busy with something else, a connection takes seconds.
           connection: { timeout: 60_000 },
           ...options,

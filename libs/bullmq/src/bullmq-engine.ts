@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { aborted } from 'node:util';
 import { DelayedError, Queue, UnrecoverableError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
 import type { Redis } from 'ioredis';
@@ -10,8 +11,9 @@ import type {
   EventRelay,
   MessageSource,
   StoreMessage,
+  TakenMessage,
 } from 'nestjs-payments';
-import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
+import { engineLog, InProgress, requireService, SharedConnection } from 'nestjs-payments/engines';
 import { resolveBullMQOptions } from './bullmq-options.js';
 import type { BullMQOptions, ResolvedBullMQOptions } from './bullmq-options.js';
 import { jobDataOf, jobIdOf, jobOptionsOf, messageOf } from './event-job.js';
@@ -84,13 +86,13 @@ class Engine implements EventRelay, MessageSource {
     const { queue, maxInProgress } = this.#options;
     const service = requireService(this.#options.service);
     const session = await clean(() => this.#session.get());
-    const storing = new Set<Promise<unknown>>();
-    const track: StoreMessage = (message) => {
-      const stored = store(message).finally(() => storing.delete(stored));
-      storing.add(stored);
-      return stored;
-    };
-    const settle = (job: Job<unknown>, token?: string) => this.#settle(job, token!, track);
+    const inProgress = new InProgress<TakenMessage>();
+    const settle = (job: Job<unknown>, token?: string): Promise<never> =>
+      this.#settle(job, token!, (message) => {
+        const stored = store(message);
+        inProgress.add(message, stored);
+        return stored;
+      });
     const worker = new EventWorker(`${queue}.${service}`, settle, {
       connection: session.client,
       autorun: false,
@@ -111,15 +113,12 @@ class Engine implements EventRelay, MessageSource {
     const lost = (): void => ended.reject(new Error('The connection to Redis was lost.'));
     session.client.once('end', lost);
     worker.waitUntilReady().catch(ended.reject);
-    const stop = (): void => ended.resolve();
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
+    aborted(signal, worker).then(ended.resolve, ended.reject);
     try {
       await clean(() => Promise.race([worker.run(), ended.promise]));
     } finally {
-      signal.removeEventListener('abort', stop);
       session.client.off('end', lost);
-      await this.#end(worker, session, storing);
+      await this.#end(worker, session, inProgress);
     }
   }
 
@@ -143,10 +142,9 @@ class Engine implements EventRelay, MessageSource {
   }
 
   async #connect(): Promise<Session> {
-    const { connection, setup } = this.#options;
-    const client = await connectRedis(connection);
+    const client = await connectRedis(this.#options.connection);
     try {
-      await checkSettings(client, setup === 'warn', (line) => this.#log.warn(line, line));
+      await checkSettings(client, this.#options, this.#log);
       await this.#register(client);
     } catch (error) {
       client.disconnect();
@@ -202,13 +200,13 @@ class Engine implements EventRelay, MessageSource {
   async #end(
     worker: Worker<unknown>,
     session: Session,
-    storing: ReadonlySet<Promise<unknown>>,
+    inProgress: InProgress<TakenMessage>,
   ): Promise<void> {
     const closed = worker.close().then(
       () => true,
       () => true,
     );
-    while (storing.size > 0) await Promise.allSettled(storing);
+    await inProgress.end();
     if (await Promise.race([closed, delay(CLOSE_MS, false, { ref: false })])) return;
     await this.#session.end(session);
     (await worker.getBackend().blockingClient)?.disconnect();

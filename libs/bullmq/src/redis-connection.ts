@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis';
 import type { RedisOptions } from 'ioredis';
-import { PaymentsError } from 'nestjs-payments';
+import { reportUnsafe } from 'nestjs-payments/engines';
+import type { engineLog } from 'nestjs-payments/engines';
 import { isClient } from './bullmq-options.js';
-import type { BullMQConnection } from './bullmq-options.js';
+import type { BullMQConnection, ResolvedBullMQOptions } from './bullmq-options.js';
 
 /** Milliseconds without a reply to a command after which a connection is cut, such as one of a stopped server. */
 const SOCKET_TIMEOUT_MS = 15_000;
@@ -43,47 +44,39 @@ function unreachable(error: unknown): Error {
   return new Error(`Redis cannot be reached: ${reasonOf(error)}.`);
 }
 
-/** For each setting of Redis, its safe values, whether others are only logged, and the effect of others. */
+/** For each setting of Redis, its safe value, and the effect of others. */
 const SETTINGS = [
-  ['appendonly', 'yes', true, 'a restart of Redis loses events'],
-  ['maxmemory-policy', 'noeviction', true, 'Redis deletes events if its memory is full'],
-  ['appendfsync', 'always', false, 'a power failure loses the events of the last second or longer'],
-  ['no-appendfsync-on-rewrite', 'no', false, 'a power failure during a rewrite loses events'],
+  ['appendonly', 'yes', 'a restart of Redis loses events'],
+  ['maxmemory-policy', 'noeviction', 'Redis deletes events if its memory is full'],
+  ['appendfsync', 'always', 'a power failure loses the events of the last second or longer'],
+  ['no-appendfsync-on-rewrite', 'no', 'a power failure during a rewrite loses events'],
 ] as const;
 
 /**
  * Checks the settings of Redis that decide whether an accepted event can be lost.
  *
- * @param warn logs a line
- * @throws PaymentsError `engine_unsafe`, unless `lenient` is `true`.
+ * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
 export async function checkSettings(
   client: Redis,
-  lenient: boolean,
-  warn: (line: string) => void,
+  options: ResolvedBullMQOptions,
+  log: ReturnType<typeof engineLog>,
 ): Promise<void> {
-  const report = (unsafe: boolean, text: string): void => {
-    if (unsafe && !lenient) throw new PaymentsError('engine_unsafe', text);
-    warn(text);
-  };
-  for (const [name, safe, unsafe, effect] of SETTINGS) {
+  for (const [name, safe, effect] of SETTINGS) {
     let value: string | undefined;
     try {
       [, value] = await client.config('GET', name);
     } catch (error) {
       if (client.status !== 'ready') throw error;
     }
-    if (value === undefined) {
-      return report(
-        true,
-        `The setting "${name}" of Redis could not be read with CONFIG GET. Allow this user CONFIG GET. If your provider ` +
-          'does not allow it, check that Redis writes an append-only file and that "maxmemory-policy" is "noeviction", ' +
-          "and use bullMQ({ setup: 'warn' }).",
-      );
-    }
-    if (value !== safe) {
-      report(unsafe, `"${name}" of Redis is "${value}", so ${effect}. Set "${name} ${safe}".`);
-    }
+    if (value === safe) continue;
+    const problem =
+      value === undefined
+        ? 'The settings of Redis could not be read with CONFIG GET. Allow this user CONFIG GET, or ask your provider for ' +
+          `the settings ${SETTINGS.map(([setting, right]) => `"${setting} ${right}"`).join(', ')}.`
+        : `"${name}" of Redis is "${value}", so ${effect}. Set "${name} ${safe}".`;
+    reportUnsafe(`${problem} To accept this risk, use bullMQ({ setup: 'warn' }).`, options, log);
+    if (value === undefined) return;
   }
 }
 

@@ -2,11 +2,11 @@ import { unescape } from 'node:querystring';
 import type { NodeConnectionOptions } from '@nats-io/transport-node';
 import {
   checkFields,
+  clientOptions,
   ENGINE_CHECKS,
+  flag,
   matching,
   mustBe,
-  optional,
-  optionsInvalid,
 } from 'nestjs-payments/engines';
 import type { EngineOptions, OptionCheck } from 'nestjs-payments/engines';
 
@@ -31,6 +31,12 @@ export interface JetStreamOptions extends EngineOptions {
    * are in the stream `<stream>_DEAD`, under the subjects `<stream>_dead.<service>`.
    */
   stream: string;
+  /**
+   * Whether a stream may have one replica. A crash of the machine or a power failure then loses the events of the last two
+   * minutes, unless the server has the setting `sync_interval: always` (nats-server 2.10 or later), which a client cannot
+   * read. Default `false`: such a stream is an unsafe setting.
+   */
+  oneReplica?: boolean;
   /** Further options of the connection. Default: none. */
   connection?: JetStreamConnectionOptions;
 }
@@ -48,10 +54,8 @@ export function resolveOptions(options: JetStreamOptions) {
     ...ENGINE_CHECKS,
     servers: addresses,
     stream: matching('1 to 100 of A-Z, a-z, 0-9, _ and -', /^[\w-]{1,100}$/),
-    connection: optional<JetStreamConnectionOptions>(
-      'an object with options of the connection',
-      (value) => typeof value === 'object',
-    ),
+    oneReplica: flag(false),
+    connection: clientOptions<JetStreamConnectionOptions>(),
   });
   const { username, password } = servers[0]!;
   const own: NodeConnectionOptions = {
@@ -71,13 +75,11 @@ export function resolveOptions(options: JetStreamOptions) {
 const addresses: OptionCheck<readonly URL[]> = (name, value) => {
   const urls = [value ?? []].flat().map((text: unknown) => {
     const address = typeof text === 'string' ? text : '';
-    const url = URL.parse(address.includes('://') ? address : `nats://${address}`);
-    if (url?.host && url.protocol === 'nats:') return url;
-    // An error of URL would show the address, which may contain a password.
-    throw optionsInvalid(
-      `"${name}" must be addresses such as nats://nats.internal:4222. For TLS, set "connection.tls".`,
-    );
+    return URL.parse(address.includes('://') ? address : `nats://${address}`);
   });
-  if (urls.length > 0) return urls;
-  throw mustBe(name, 'one or more addresses such as nats://nats.internal:4222', value);
+  const isAddress = (url: URL | null): url is URL => url?.protocol === 'nats:' && url.host !== '';
+  if (urls.length > 0 && urls.every(isAddress)) return urls;
+  // An error of URL would show the address, which may contain a password.
+  const expected = 'one or more addresses such as nats://nats.internal:4222';
+  throw mustBe(name, expected, value, 'For TLS, set "connection.tls".');
 };

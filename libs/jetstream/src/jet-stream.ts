@@ -1,5 +1,6 @@
+import { aborted } from 'node:util';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import type { ConsumerMessages, JsMsg } from '@nats-io/jetstream';
+import type { ConsumerMessages, JetStreamClient, JsMsg } from '@nats-io/jetstream';
 import { connect, millis } from '@nats-io/transport-node';
 import type {
   EngineCall,
@@ -9,10 +10,10 @@ import type {
   MessageSource,
   StoreMessage,
 } from 'nestjs-payments';
-import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
+import { engineLog, InProgress, requireService, SharedConnection } from 'nestjs-payments/engines';
 import { resolveOptions } from './jet-stream-options.js';
 import type { JetStreamOptions, ResolvedOptions } from './jet-stream-options.js';
-import { deadLetter, headersOf, messageIdOf, subjectOf, takenMessage } from './message.js';
+import { deadLetter, encode, headersOf, subjectOf, takenMessage } from './message.js';
 import { checkSettings, namesOf } from './stream-settings.js';
 
 /** The longest time for an answer of the server, in milliseconds. */
@@ -60,7 +61,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
     this.#options = options;
     this.#session = new SharedConnection(
       async () => {
-        const session = await openSession(options, (line) => this.#log.warn(line, line));
+        const session = await openSession(options, this.#log);
         void session.connection.closed().then(() => this.#session.end(session));
         return session;
       },
@@ -86,7 +87,8 @@ class JetStreamEngine implements EventRelay, MessageSource {
         expect: { streamName: stream },
       });
     try {
-      const { duplicate, seq } = await send(messageIdOf(message));
+      // Encoded, because the client would trim white space of the id.
+      const { duplicate, seq } = await send(encode(message.id));
       // JetStream knows the id for minutes, even if the message was deleted meanwhile.
       const { streams } = session.manager;
       if (duplicate && (await streams.getMessage(stream, { seq })) === null) await send();
@@ -98,25 +100,44 @@ class JetStreamEngine implements EventRelay, MessageSource {
   }
 
   async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
-    requireService(this.#options.service);
+    const { stream, maxInProgress } = this.#options;
+    const service = requireService(this.#options.service);
     const session = await this.#session.get();
-    const inProgress = new Map<JsMsg, Promise<void>>();
+    const { client, connection, ackWaitMs } = session;
+    const inProgress = new InProgress<JsMsg>();
     // A message that takes long to store must not be delivered again meanwhile.
-    const working = (): void => inProgress.forEach((_, message) => message.working());
-    const timer = setInterval(working, Math.min(5000, session.ackWaitMs / 3));
+    const working = (): void => [...inProgress.messages].forEach((message) => message.working());
+    const timer = setInterval(working, Math.min(5000, ackWaitMs / 3));
+    let messages: ConsumerMessages | undefined;
+    void aborted(signal, session).then(() => messages?.stop());
     try {
-      await this.#take(session, store, inProgress, signal);
+      const consumer = await client.consumers.get(stream, service);
+      while (!signal.aborted) {
+        // Requests no more messages than this process may start to store. Therefore no message waits in this process while
+        // another process is idle.
+        const max_messages = maxInProgress - inProgress.size;
+        if (max_messages === 0) {
+          await inProgress.next();
+          continue;
+        }
+        messages = await consumer.fetch({ max_messages, ...REQUEST });
+        if (signal.aborted) messages.stop();
+        for await (const message of messages) {
+          inProgress.add(message, this.#settle(client, store, message));
+        }
+        if (connection.isClosed()) throw new Error('The connection to NATS was lost.');
+      }
+      await inProgress.end();
+      // The client never ends a flush whose connection is lost.
+      await Promise.race([connection.flush(), connection.closed()]);
     } catch (error) {
+      await inProgress.end();
       // The next call connects again and checks the settings, because something may be missing.
-      await Promise.all(inProgress.values());
       await this.#session.end(session);
       throw error;
     } finally {
-      await Promise.all(inProgress.values());
       clearInterval(timer);
     }
-    // The client never ends a flush whose connection is lost.
-    await Promise.race([session.connection.flush(), session.connection.closed()]);
   }
 
   async status(): Promise<EngineStatus> {
@@ -141,45 +162,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
     await this.#session.close();
   }
 
-  /**
-   * Requests no more messages than this process may start to store. Therefore no message waits in this process while
-   * another process is idle.
-   */
-  async #take(
-    session: Session,
-    store: StoreMessage,
-    inProgress: Map<JsMsg, Promise<void>>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { stream, service, maxInProgress } = this.#options;
-    const consumer = await session.client.consumers.get(stream, service);
-    let messages: ConsumerMessages | undefined;
-    const stop = (): void => messages?.stop();
-    signal.addEventListener('abort', stop, { once: true });
-    try {
-      while (!signal.aborted) {
-        const max_messages = maxInProgress - inProgress.size;
-        if (max_messages === 0) {
-          await Promise.race(inProgress.values());
-          continue;
-        }
-        messages = await consumer.fetch({ max_messages, ...REQUEST });
-        if (signal.aborted) stop();
-        for await (const message of messages) {
-          const settled = this.#settle(session, store, message);
-          inProgress.set(
-            message,
-            settled.finally(() => inProgress.delete(message)),
-          );
-        }
-        if (session.connection.isClosed()) throw new Error('The connection to NATS was lost.');
-      }
-    } finally {
-      signal.removeEventListener('abort', stop);
-    }
-  }
-
-  async #settle({ client }: Session, store: StoreMessage, message: JsMsg): Promise<void> {
+  async #settle(client: JetStreamClient, store: StoreMessage, message: JsMsg): Promise<void> {
     const { stream, service } = this.#options;
     const { dead, deadSubject } = namesOf(stream);
     try {
@@ -207,12 +190,12 @@ function notAccepted({ name, message }: Error, stream: string, subject: string):
 }
 
 /** Connects and checks the settings. */
-async function openSession(options: ResolvedOptions, warn: (line: string) => void) {
+async function openSession(options: ResolvedOptions, log: ReturnType<typeof engineLog>) {
   const connection = await connect(options.connection);
   try {
     const timeout = ANSWER_MS;
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout });
-    const ackWait = await checkSettings(connection, manager, options, warn);
+    const ackWait = await checkSettings(connection, manager, options, log);
     const client = jetstream(connection, { timeout });
     return { connection, manager, client, ackWaitMs: millis(ackWait) };
   } catch (error) {

@@ -1,7 +1,8 @@
+import { unescape } from 'node:querystring';
 import type { JsMsg } from '@nats-io/jetstream';
 import { headers } from '@nats-io/transport-node';
 import type { MsgHdrs } from '@nats-io/transport-node';
-import type { EngineAttributes, EngineMessage, TakenMessage } from 'nestjs-payments';
+import type { EngineAttributes, TakenMessage } from 'nestjs-payments';
 
 /** The prefix of the CloudEvents binding for NATS. */
 const PREFIX = 'ce-';
@@ -20,11 +21,6 @@ export function headersOf(attributes: EngineAttributes): MsgHdrs {
   return all;
 }
 
-/** Returns the id with which JetStream finds duplicates. Encoded, because the client would trim white space. */
-export function messageIdOf({ id }: EngineMessage): string {
-  return encode(id);
-}
-
 /** Returns the subject `<stream>.<company>.<type>`. The dots of a type separate its tokens. */
 export function subjectOf(stream: string, { company, type }: EngineAttributes): string {
   return [stream, toToken(company), ...type.slice(0, MAX_TOKEN).split('.').map(toToken)].join('.');
@@ -34,7 +30,7 @@ export function subjectOf(stream: string, { company, type }: EngineAttributes): 
 export function takenMessage(message: JsMsg): TakenMessage {
   const attributes: Record<string, string> = {};
   for (const [name, value] of headerLines(message)) {
-    if (name.startsWith(PREFIX)) attributes[name.slice(PREFIX.length)] ??= decode(value);
+    if (name.startsWith(PREFIX)) attributes[name.slice(PREFIX.length)] ??= unescape(value);
   }
   return { attributes, body: message.data, deliveries: message.info.deliveryCount };
 }
@@ -63,24 +59,13 @@ function headerLines(message: JsMsg): [name: string, value: string][] {
 }
 
 /** Encodes every character but printable ASCII, and `"` and `%`, as the CloudEvents binding for HTTP does. */
-function encode(value: string): string {
+export function encode(value: string): string {
   return value.toWellFormed().replace(/[^!#$&-~]/gu, percent);
 }
 
-function decode(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    return value;
-  }
-}
-
 function toToken(text: string): string {
-  const token = text
-    .slice(0, MAX_TOKEN)
-    .toWellFormed()
-    .replace(/[^\w~-]/gu, percent);
-  return token === '' ? '%' : token;
+  const start = text.slice(0, MAX_TOKEN).toWellFormed();
+  return start.replace(/[^\w~-]/gu, percent) || '%';
 }
 
 function percent(character: string): string {

@@ -31,7 +31,8 @@ export function toOutgoing(message: EngineMessage, exchange: string, frameMax: n
         'value, at most the setting frame_max of the server.',
     );
   }
-  return outgoing(message, { exchange, routingKey: short(attributes.type) ?? '', headers }, id);
+  const names = { routingKey: short(attributes.type), messageId: short(id) };
+  return outgoing(message, { exchange, headers, ...names });
 }
 
 /** Decodes a message. A message that the module did not write has few attributes or none. */
@@ -60,7 +61,7 @@ export function toDeadLetter(
   const taken = toTaken(message);
   const all = headersOf(taken.attributes);
   const headers = { ...(fits(all, frameMax) && all), [CODE]: code };
-  return outgoing(taken, { exchange: '', routingKey: queue, headers }, message.messageId);
+  return outgoing(taken, { exchange: '', routingKey: queue, headers });
 }
 
 /** The client decodes text and parses JSON without a content encoding, which only other programs publish. */
@@ -68,21 +69,13 @@ function bytesOf(value: unknown): Buffer {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-function outgoing(
-  { attributes, body }: Pick<TakenMessage, 'attributes' | 'body'>,
-  envelope: Envelope,
-  id: string | undefined,
-): Outgoing {
-  const messageId = id === undefined ? undefined : short(id);
+type Content = Pick<TakenMessage, 'attributes' | 'body'>;
+
+function outgoing({ attributes, body }: Content, envelope: Envelope): Outgoing {
   const contentType = attributes['datacontenttype'];
   return {
-    envelope: {
-      ...envelope,
-      // JSON is UTF-8 always. Without this property, some clients replace the body by the parsed value.
-      contentEncoding: 'utf-8',
-      ...(contentType !== undefined && { contentType }),
-      ...(messageId !== undefined && { messageId }),
-    },
+    // JSON is UTF-8 always. Without this property, some clients replace the body by the parsed value.
+    envelope: { contentEncoding: 'utf-8', ...(contentType && { contentType }), ...envelope },
     // The client would publish a Uint8Array as JSON.
     body: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
   };
@@ -99,6 +92,6 @@ function fits(headers: object, frameMax: number): boolean {
 }
 
 /** AMQP cannot carry longer names; neither routing nor de-duplication needs them. */
-function short(text: string): string | undefined {
-  return Buffer.byteLength(text) <= 255 ? text : undefined;
+function short(text: string): string {
+  return Buffer.byteLength(text) <= 255 ? text : '';
 }

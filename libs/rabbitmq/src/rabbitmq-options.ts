@@ -1,9 +1,9 @@
 import {
   checkFields,
+  clientOptions,
   ENGINE_CHECKS,
   matching,
   mustBe,
-  optional,
   SERVICES,
 } from 'nestjs-payments/engines';
 import type { EngineOptions, OptionCheck } from 'nestjs-payments/engines';
@@ -64,10 +64,7 @@ export function resolveOptions(options: RabbitMQOptions) {
   const { url, connection, services, ...others } = checkFields('rabbitMQ', options, {
     ...ENGINE_CHECKS,
     url: checkUrl,
-    connection: optional<RabbitMQConnection>(
-      'an object with options of the connection',
-      (value) => typeof value === 'object',
-    ),
+    connection: clientOptions<RabbitMQConnection>(),
     exchange: matching(
       '1 to 100 of A-Z, a-z, 0-9, ".", _ and -, and must not begin with "amq."',
       /^(?!amq\.)[\w.-]{1,100}$/,

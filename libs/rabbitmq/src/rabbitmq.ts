@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+import { aborted } from 'node:util';
 import type {
   EngineCall,
   EngineMessage,
@@ -10,7 +10,7 @@ import type {
   StoreMessage,
   StoreOutcome,
 } from 'nestjs-payments';
-import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
+import { engineLog, InProgress, requireService, SharedConnection } from 'nestjs-payments/engines';
 import { Connection } from 'rabbitmq-client';
 import type { AsyncMessage, Channel, ReturnedMessage } from 'rabbitmq-client';
 import { toDeadLetter, toOutgoing, toTaken } from './message-encoding.js';
@@ -90,7 +90,16 @@ class RabbitMQ implements EventRelay, MessageSource {
   constructor(options: ResolvedRabbitMQOptions) {
     this.#options = options;
     this.verify = options.verify;
-    this.#publisher = new SharedConnection(() => this.#openPublisher(), end);
+    this.#publisher = new SharedConnection(
+      () =>
+        this.#connect(async (connection) => {
+          const publisher = new Publisher(connection, await connection.acquire());
+          publisher.channel.once('close', () => void this.#publisher.end(publisher));
+          await publisher.channel.confirmSelect();
+          return publisher;
+        }),
+      end,
+    );
   }
 
   async open(): Promise<void> {
@@ -115,38 +124,44 @@ class RabbitMQ implements EventRelay, MessageSource {
   async consume(store: StoreMessage, { signal }: EngineCall): Promise<void> {
     const { exchange, maxInProgress } = this.#options;
     const service = requireService(this.#options.service);
-    const connection = await this.#connect();
-    const ended = Promise.withResolvers<Error | undefined>();
-    const stop = (): void => ended.resolve(undefined);
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
+    const connection = await this.#connect(async (opened) => opened);
+    const inProgress = new InProgress<AsyncMessage>();
+    const ending = new AbortController();
+    const ended = Promise.withResolvers<Error | void>();
+    aborted(signal, connection).then(ended.resolve, ended.reject);
     try {
       const channel = await connection.acquire({ emitErrorsFromChannel: true });
-      const inProgress = new InProgress(channel);
       channel.on('error', ended.resolve);
       channel.on('basic.cancel', () =>
         ended.resolve(new Error('RabbitMQ ended the consumer. Its queue may have been deleted.')),
       );
       channel.once('close', () => ended.resolve(new Error('RabbitMQ closed the channel.')));
       await channel.basicQos({ prefetchCount: maxInProgress });
-      const consumer = await channel.basicConsume(
-        { queue: queueOf(exchange, service) },
-        (message) => {
-          inProgress.add(message, async () => {
-            const outcome = await store(toTaken(message));
-            return outcome.action === 'reject' ? this.#reject(message, service, outcome) : outcome;
-          });
-        },
-      );
+      const settle = async (message: AsyncMessage): Promise<void> => {
+        const { deliveryTag } = message;
+        let outcome = await store(toTaken(message));
+        if (outcome.action === 'reject') {
+          outcome = await this.#reject(message, service, outcome.code);
+        }
+        if (outcome.action !== 'retry') return channel.basicAck({ deliveryTag });
+        // RabbitMQ delivers a returned message at once. Therefore the message stays unacknowledged until its time has come,
+        // or consuming ends. If the process dies meanwhile, RabbitMQ delivers the message to another process.
+        await delay(outcome.afterMs, undefined, ending).catch(() => undefined);
+        channel.basicNack({ deliveryTag, requeue: true });
+      };
+      const queue = queueOf(exchange, service);
+      const consumer = await channel.basicConsume({ queue }, (message) => {
+        // RabbitMQ delivers a later message again after the channel was closed.
+        if (!ending.signal.aborted) inProgress.add(message, settle(message));
+      });
       const failure = await ended.promise;
-      // No further message arrives after the cancellation. Messages that have arrived before it stay unacknowledged.
+      ending.abort();
       const cancelled = channel.basicCancel(consumer).catch(() => undefined);
       await inProgress.end();
       await cancelled;
       await channel.close();
-      if (failure !== undefined) throw failure;
+      if (failure) throw failure;
     } finally {
-      signal.removeEventListener('abort', stop);
       await end({ connection });
     }
   }
@@ -172,11 +187,7 @@ class RabbitMQ implements EventRelay, MessageSource {
   }
 
   /** Moves a message to the queue of dead letters. If that fails, the message is delivered again. */
-  async #reject(
-    message: AsyncMessage,
-    service: string,
-    { code }: { readonly code: string },
-  ): Promise<StoreOutcome> {
+  async #reject(message: AsyncMessage, service: string, code: string): Promise<StoreOutcome> {
     const { exchange, connection } = this.#options;
     const queue = deadQueueOf(exchange, service);
     try {
@@ -190,22 +201,8 @@ class RabbitMQ implements EventRelay, MessageSource {
     }
   }
 
-  async #openPublisher(): Promise<Publisher> {
-    const connection = await this.#connect();
-    try {
-      const channel = await connection.acquire();
-      const publisher = new Publisher(connection, channel);
-      channel.once('close', () => void this.#publisher.end(publisher));
-      await channel.confirmSelect();
-      return publisher;
-    } catch (error) {
-      await end({ connection });
-      throw error;
-    }
-  }
-
-  /** Connects to a node, and checks the settings of exchange and queues. */
-  async #connect(): Promise<Connection> {
+  /** Connects to a node, and checks the settings of exchange and queues. Returns the result of `use`. */
+  async #connect<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     const { hosts = [], ...options } = this.#options.connection;
     const host = hosts[this.#attempts % hosts.length];
     this.#attempts += 1;
@@ -220,8 +217,8 @@ class RabbitMQ implements EventRelay, MessageSource {
         // channels, so that later errors need no listener.
         connection.on('error', reject);
       });
-      await checkTopology(connection, this.#options, (line) => this.#log.warn(line, line));
-      return connection;
+      await checkTopology(connection, this.#options, this.#log);
+      return await use(connection);
     } catch (error) {
       await end({ connection });
       throw error;
@@ -230,13 +227,7 @@ class RabbitMQ implements EventRelay, MessageSource {
 }
 
 /** Closes a channel and its connection. A server that does not answer delays this by two seconds at most. */
-async function end({
-  connection,
-  channel,
-}: {
-  readonly connection: Connection;
-  readonly channel?: Channel;
-}): Promise<void> {
+async function end({ connection, channel }: { connection: Connection; channel?: Channel }) {
   // The client closes the channels of a lost connection before it schedules the next connection, which must not happen.
   await setImmediate();
   if (connection.ready) {
@@ -244,44 +235,4 @@ async function end({
     await Promise.race([closed.catch(() => undefined), delay(CLOSE_MS, undefined, { ref: false })]);
   }
   connection.unsafeDestroy();
-}
-
-/**
- * The messages of a channel that are not acknowledged yet. A message that must be delivered again stays unacknowledged
- * until its time has come, because RabbitMQ delivers a returned message at once. If the process dies meanwhile, RabbitMQ
- * delivers the message to another process.
- */
-class InProgress {
-  readonly #settling = new Set<Promise<void>>();
-  readonly #ending = new AbortController();
-
-  constructor(private readonly channel: Channel) {
-    // Each message that waits has a listener.
-    setMaxListeners(0, this.#ending.signal);
-  }
-
-  /** Acknowledges or returns the message as the result of `work` says. */
-  add({ deliveryTag }: AsyncMessage, work: () => Promise<StoreOutcome>): void {
-    const { signal } = this.#ending;
-    // RabbitMQ delivers the message again after the channel was closed.
-    if (signal.aborted) return;
-    const settle = async (): Promise<void> => {
-      const outcome = await work();
-      if (outcome.action === 'retry') {
-        await delay(outcome.afterMs, undefined, { signal }).catch(() => undefined);
-        this.channel.basicNack({ deliveryTag, requeue: true });
-      } else this.channel.basicAck({ deliveryTag });
-    };
-    // If the channel is closed, RabbitMQ delivers the message again, and the inbox ignores it.
-    const settling = settle()
-      .catch(() => undefined)
-      .finally(() => this.#settling.delete(settling));
-    this.#settling.add(settling);
-  }
-
-  /** Returns the messages that wait for their next delivery at once. Resolves when all others are settled too. */
-  async end(): Promise<void> {
-    this.#ending.abort();
-    await Promise.all(this.#settling);
-  }
 }

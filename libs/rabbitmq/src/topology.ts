@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { PaymentsError } from 'nestjs-payments';
+import { reportUnsafe } from 'nestjs-payments/engines';
+import type { engineLog } from 'nestjs-payments/engines';
 import type { Connection } from 'rabbitmq-client';
 import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
 
@@ -34,23 +35,21 @@ export function deadQueueOf(exchange: string, service: string): string {
  * with the right settings is the check, because AMQP cannot read settings: RabbitMQ compares them with those of an
  * exchange or a queue that exists, and refuses a difference. Policies are not compared.
  *
- * @param warn logs a line
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
 export async function checkTopology(
   connection: Connection,
-  { exchange, services, setup }: ResolvedRabbitMQOptions,
-  warn: (line: string) => void,
+  options: ResolvedRabbitMQOptions,
+  log: ReturnType<typeof engineLog>,
 ): Promise<void> {
-  const create = setup === 'create';
+  const { exchange, services } = options;
+  const create = options.setup === 'create';
   let created = false;
   const check = async (what: string, ...steps: (() => Promise<unknown>)[]): Promise<void> => {
     try {
       for (const step of steps) await step();
     } catch (error) {
-      const problem = problemOf(what, error);
-      if (setup !== 'warn') throw new PaymentsError('engine_unsafe', problem);
-      warn(problem);
+      reportUnsafe(problemOf(what, error), options, log);
     }
   };
   /** Rejects with `NOT_FOUND` if the exchange or the queue is missing and must not be created. */
@@ -103,18 +102,10 @@ function problemOf(what: string, error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (!REFUSALS.has(code)) throw error;
   if (code === 'NOT_FOUND') return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
-  const reply = String(message);
-  const difference = /inequivalent arg '([^']+)'.*?received (.*) but current is (.*)$/s.exec(reply);
-  if (difference === null) {
-    return (
-      `RabbitMQ refuses the ${what}: ${reply}. Fix: grant the user the permission "configure" for it. If it exists with ` +
-      "other settings, such as exclusive, delete it and start again with setup: 'create'."
-    );
-  }
-  const [, name, right, wrong] = difference;
-  return (
-    `The ${what} has the unsafe setting ${name}: its value is ${wrong}, and the safe value is ${right}. Otherwise events ` +
-    'can be lost. RabbitMQ cannot change this setting, so delete it (a queue when it is empty) and start again with setup: ' +
-    "'create'."
-  );
+  const fix =
+    code === 'ACCESS_REFUSED'
+      ? 'Grant the user the permission "configure" for it.'
+      : 'With this setting, events can be lost. RabbitMQ cannot change it, so delete the exchange, or the queue when it ' +
+        "is empty, and start again with setup: 'create'.";
+  return `RabbitMQ refuses the ${what}: ${String(message)}. ${fix}`;
 }

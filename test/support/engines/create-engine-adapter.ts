@@ -25,7 +25,8 @@ export async function createEngineAdapter(
   const named = service === undefined ? {} : { service };
   if (engine === 'jetstream') {
     const { jetStream } = await import('nestjs-payments-jetstream');
-    return jetStream({ servers: url, stream: events, ...named });
+    // The tests kill the server, but not the machine.
+    return jetStream({ servers: url, stream: events, oneReplica: true, ...named });
   }
   if (engine === 'bullmq') {
     const { bullMQ } = await import('nestjs-payments-bullmq');

@@ -3,6 +3,7 @@ import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { EventRelay } from './engine.js';
+import type { EngineOptions } from './engine-options.js';
 
 /** The time for which the start of the application waits for the engine, in milliseconds. */
 const OPEN_MS = 5000;
@@ -36,6 +37,56 @@ export async function openEngine(
 /** Creates the log of an adapter: at most one line per subject and minute. Call its `flush()` when the adapter closes. */
 export function engineLog(): ThrottledLog {
   return new ThrottledLog(new ModuleLogger('PaymentEngine'));
+}
+
+/**
+ * Reports a setting of the engine that loses events: with `setup` `warn` as a warning, otherwise as an error.
+ *
+ * @param text names the setting, its effect and the fix
+ * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
+ */
+export function reportUnsafe(
+  text: string,
+  { setup }: Pick<EngineOptions, 'setup'>,
+  log: Pick<ThrottledLog, 'warn'>,
+): void {
+  if (setup !== 'warn') throw new PaymentsError('engine_unsafe', text);
+  log.warn(text, text);
+}
+
+/** The messages that an adapter is storing. */
+export class InProgress<M> {
+  readonly #settling = new Map<M, Promise<void>>();
+
+  get size(): number {
+    return this.#settling.size;
+  }
+
+  /** The messages that are being stored. */
+  get messages(): Iterable<M> {
+    return this.#settling.keys();
+  }
+
+  /**
+   * Adds a message until `settled` ends.
+   *
+   * @param settled stores the message and sends the result to the engine. Its errors are ignored, because the engine
+   *   delivers a message again that is not acknowledged
+   */
+  add(message: M, settled: Promise<unknown>): void {
+    const ended = (): void => void this.#settling.delete(message);
+    this.#settling.set(message, settled.then(ended, ended));
+  }
+
+  /** Resolves when one of the messages is settled. */
+  async next(): Promise<void> {
+    await Promise.race(this.#settling.values());
+  }
+
+  /** Resolves when no message is being stored. */
+  async end(): Promise<void> {
+    while (this.size > 0) await Promise.all(this.#settling.values());
+  }
 }
 
 /**

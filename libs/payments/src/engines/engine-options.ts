@@ -43,6 +43,11 @@ export const SERVICES: OptionCheck<readonly string[]> = (name, value = []) => {
   throw mustBe(name, `an array of names of services, each ${SERVICE_RULE}`, value);
 };
 
+/** Creates the check of an object with options of a client, which checks them itself. Default: none. */
+export function clientOptions<T extends object>(): OptionCheck<T | undefined> {
+  return optional('an object with options of the connection', (value) => typeof value === 'object');
+}
+
 /**
  * Creates the check of a required text.
  *

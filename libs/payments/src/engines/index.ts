@@ -1,11 +1,25 @@
 /**
- * Helpers for adapters of engines: the checks of their options, their log and their connection. The types of an adapter
+ * Helpers for adapters of engines: the checks of their options, their log, their connection and the
+ * messages in progress. The types of an adapter
  * are exported by `nestjs-payments`.
  *
  * @module nestjs-payments/engines
  */
-export { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
+export {
+  checkFields,
+  flag,
+  mustBe,
+  optional,
+  optionsInvalid,
+  whole,
+} from '../errors/option-checks.js';
 export type { OptionCheck } from '../errors/option-checks.js';
-export { ENGINE_CHECKS, matching, requireService, SERVICES } from './engine-options.js';
+export {
+  clientOptions,
+  ENGINE_CHECKS,
+  matching,
+  requireService,
+  SERVICES,
+} from './engine-options.js';
 export type { EngineOptions } from './engine-options.js';
-export { engineLog, SharedConnection } from './engine-connection.js';
+export { engineLog, InProgress, reportUnsafe, SharedConnection } from './engine-connection.js';

@@ -234,6 +234,7 @@ export type PaymentsErrorCode =
   /**
    * The engine that `relay` or `source` uses has a setting that loses events, so the application does not start. Fix:
    * the message names the setting and its value. Change it at the engine, or let the adapter create what it needs.
+   * With the option `setup: 'warn'` of the adapter, the application logs the setting and starts.
    */
   | 'engine_unsafe'
   /**
