@@ -36,8 +36,11 @@ export const engines: Row = {
         // A name of its own, so that no table takes the messages of another.
         const events = endToEnd ? 'END' : 'HANDOVER';
         const access = { engine: name, url, services: ['ledger'], events };
-        const ours = await payments(access, endToEnd, count, server, ending);
-        const client = await ownClient(access, endToEnd, count, ending);
+        const [one, two] = [1, 2].map((processes) => {
+          const own = { ...access, events: `${events}_${processes}` };
+          return payments(own, endToEnd, processes, count, server, ending);
+        });
+        const client = ownClient(access, endToEnd, count, ending);
         const from = endToEnd
           ? 'from the inbox of a gateway to a handler of a service'
           : 'handed over';
@@ -45,7 +48,7 @@ export const engines: Row = {
           title: `${TITLES[name]}: ${from}`,
           unit: 'events/s',
           better: 'higher',
-          contenders: [ours, client],
+          contenders: await Promise.all([one!, two!, client]),
           targets: [],
         });
       }
@@ -58,8 +61,9 @@ export const engines: Row = {
 };
 
 const NOTES = [
-  'One gateway process hands over the events that its PostgreSQL inbox stores, 100 at a time. In the other tables, one ' +
-    `process of a service also takes them into its own PostgreSQL inbox and runs ${CONCURRENCY} handlers at a time. The ` +
+  'A gateway of one process, or of two, hands over the events that its PostgreSQL inbox stores, 100 at a time in each ' +
+    'process. In the other tables, a service of as many processes also takes them into its own PostgreSQL inbox and runs ' +
+    `${CONCURRENCY} handlers at a time in each process. The ` +
     'client of the engine publishes the same messages 100 at a time, and a consumer with a prefetch of 100 acknowledges ' +
     'each message. It stores nothing: no retries, no duplicates, no order, no history.',
   'Everything runs on one machine: the engine, PostgreSQL and the processes share its processors.',
@@ -68,6 +72,7 @@ const NOTES = [
 async function payments(
   access: EngineAccess,
   endToEnd: boolean,
+  processes: number,
   count: number,
   server: PostgresServer,
   ending: AsyncDisposableStack,
@@ -79,14 +84,19 @@ async function payments(
     engine: access,
     counts: !endToEnd,
   };
-  const configs = [gateway];
+  const configs = Array.from({ length: processes }, () => gateway);
   if (endToEnd) {
     const [, own] = await openStore('book', server, ending);
     const engine = { ...access, service: 'ledger' };
-    configs.push({ inbox: { kind: 'postgres', url: own }, concurrency: CONCURRENCY, engine });
+    const service = {
+      inbox: { kind: 'postgres', url: own },
+      concurrency: CONCURRENCY,
+      engine,
+    } as const;
+    configs.push(...configs.map(() => service));
   }
   const queue = {
-    name: OURS,
+    name: processes === 1 ? OURS : `${OURS}, ${processes} processes each`,
     async fill(events: number) {
       await store.pause('*', true);
       await fill(store, events, 'relay');

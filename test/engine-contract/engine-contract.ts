@@ -92,6 +92,8 @@ export function engineMessage(fields: { id?: string; transaction?: string } = {}
 /** A process of a worker service: takes messages, and consumes again after an error, as the module does. */
 class TestService implements AsyncDisposable {
   readonly taken: TakenMessage[] = [];
+  /** The errors with which `consume` rejected. */
+  readonly errors: unknown[] = [];
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
 
@@ -139,7 +141,8 @@ class TestService implements AsyncDisposable {
           },
           { signal },
         );
-      } catch {
+      } catch (error) {
+        this.errors.push(error);
         await setTimeout(100);
       }
     }
@@ -372,6 +375,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       gate.resolve(ACKNOWLEDGE);
       await ended;
       expect(first.ids).toEqual([one.attributes.id]);
+      expect(first.errors).toEqual([]);
       const second = await service('ledger');
       await eventually(() => expect(second.ids).toEqual([two.attributes.id]));
     });

@@ -113,7 +113,7 @@ class Engine implements EventRelay, MessageSource {
     const lost = (): void => ended.reject(new Error('The connection to Redis was lost.'));
     session.client.once('end', lost);
     worker.waitUntilReady().catch(ended.reject);
-    aborted(signal, worker).then(ended.resolve, ended.reject);
+    void aborted(signal, worker).then(() => ended.resolve());
     try {
       await clean(() => Promise.race([worker.run(), ended.promise]));
     } finally {

@@ -137,6 +137,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
       throw error;
     } finally {
       clearInterval(timer);
+      messages = undefined;
     }
   }
 

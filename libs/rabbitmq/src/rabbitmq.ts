@@ -127,8 +127,8 @@ class RabbitMQ implements EventRelay, MessageSource {
     const connection = await this.#connect(async (opened) => opened);
     const inProgress = new InProgress<AsyncMessage>();
     const ending = new AbortController();
-    const ended = Promise.withResolvers<Error | void>();
-    aborted(signal, connection).then(ended.resolve, ended.reject);
+    const ended = Promise.withResolvers<Error | undefined>();
+    void aborted(signal, connection).then(() => ended.resolve(undefined));
     try {
       const channel = await connection.acquire({ emitErrorsFromChannel: true });
       channel.on('error', ended.resolve);
@@ -160,7 +160,7 @@ class RabbitMQ implements EventRelay, MessageSource {
       await inProgress.end();
       await cancelled;
       await channel.close();
-      if (failure) throw failure;
+      if (failure !== undefined) throw failure;
     } finally {
       await end({ connection });
     }

@@ -80,7 +80,9 @@ describe('docs/engines.md', () => {
     await using ending = new AsyncDisposableStack();
     ending.defer(async () => program.remove());
     const url = pathToFileURL(join(program.folder, 'outbox-relay.js')).href;
-    const { outboxRelay } = (await import(url)) as { outboxRelay(transport: object): EventRelay };
+    const { outboxRelay } = (await import(url)) as {
+      outboxRelay: (transport: object) => EventRelay;
+    };
     const published: { headers: Record<string, string>; payload: { data_base64: string } }[] = [];
     const accepted = Promise.withResolvers<void>();
     const relay = outboxRelay({
