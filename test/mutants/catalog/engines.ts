@@ -160,7 +160,7 @@ export const ENGINE_MUTANTS: readonly Mutant[] = [
     replace: 'const outcome = await store(takenMessage(message));',
     by: 'message.ack();\n      const outcome = await store(takenMessage(message));',
     releaseOnly: 'needs nats-server',
-    specs: ['test/engine-contract/jetstream.spec.ts'],
+    specs: ['test/engine-contract/jetstream-delivery.spec.ts'],
   },
   {
     promise: 'EN-03',
