@@ -83,11 +83,11 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-40',
-    fault: 'counts the companies of a group together',
-    file: `${PAYMENTS}/stores/sql/events.ts`,
-    replace: 'd.last_error, x.company, d.failed_at',
-    by: 'd.last_error, d.failed_at',
-    specs: ['test/store-contract/sqlite.spec.ts'],
+    fault: 'counts each delivery as one company',
+    file: `${PAYMENTS}/inbox/operate/failure-groups.ts`,
+    replace: 'new Set(all.map(({ company }) => company))',
+    by: 'new Set(all)',
+    specs: [`${PAYMENTS}/inbox/operate/failure-groups.spec.ts`],
   },
   {
     promise: 'OP-40',

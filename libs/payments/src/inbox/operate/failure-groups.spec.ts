@@ -48,47 +48,46 @@ describe('groups of errors', () => {
 
   it('OP-40 a group counts its companies, and its deliveries in each of the last 24 hours', async () => {
     const now = Date.parse('2026-11-20T10:30:00Z');
-    const count = (hours: number, company: string) => {
-      const at = new Date(now + hours * 3_600_000);
-      const facts = { state: 'dead' as const, count: 2, oldestAt: at, newestAt: at, company };
-      return {
-        handler: 'h',
-        error: `no order ${1000 + Math.round(10 * Math.abs(hours))}`,
-        eventId: `${hours}`,
-        ...facts,
-      };
-    };
-    // The clock of the store may be ahead by minutes.
-    const counts = [
-      count(0.9, 'a'),
-      count(0, 'b'),
-      count(-1, 'a'),
-      count(-23, 'c'),
-      count(-24, 'd'),
+    const failure = (hours: number, company: string) => ({
+      handler: 'h',
+      error: `no order ${1000 + Math.round(10 * Math.abs(hours))}`,
+      state: 'dead' as const,
+      failedAt: new Date(now + hours * 3_600_000),
+      company,
+      eventId: `${hours}`,
+    });
+    const failed = [
+      failure(0, 'b'),
+      // The clock of the store may be ahead by minutes.
+      failure(0.9, 'a'),
+      failure(-1, 'a'),
+      failure(-23, 'c'),
+      failure(-24, 'd'),
     ];
     const store = {
-      failures: async () => ({ counts, more: false }),
+      failures: async () => ({ failed, more: false }),
       records: { list: async () => [] },
     } as unknown as InboxStore;
     const { groups } = await new FailureGroups(store, { now: () => now }).list();
-    const trend = [2, ...Array.from({ length: 21 }, () => 0), 2, 4];
-    expect(groups).toMatchObject([{ count: 10, companies: 4, trend, acknowledged: null }]);
+    const trend = [1, ...Array.from({ length: 21 }, () => 0), 1, 2];
+    const oldestAt = failed[4]!.failedAt;
+    const last = { company: 'a', eventId: '0.9', newestAt: failed[1]!.failedAt };
+    expect(groups).toMatchObject([
+      { count: 5, companies: 4, trend, oldestAt, ...last, acknowledged: null },
+    ]);
   });
 
   it('the process does other work while failures() groups 10,000 long errors', async () => {
-    const at = new Date(0);
-    const counts = Array.from({ length: 10_000 }, (_, n) => ({
+    const failed = Array.from({ length: 10_000 }, (_, n) => ({
       handler: 'h',
       state: 'dead' as const,
       error: `${'abc1 '.repeat(180)} ${n}`,
-      count: 1,
-      oldestAt: at,
-      newestAt: at,
+      failedAt: new Date(0),
       company: 'c',
       eventId: String(n),
     }));
     const store = {
-      failures: async () => ({ counts, more: false }),
+      failures: async () => ({ failed, more: false }),
       records: { list: async () => [] },
     } as unknown as InboxStore;
     let turns = 0;

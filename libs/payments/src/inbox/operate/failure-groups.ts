@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { FailureCount, InboxStore } from '../store/inbox-store.js';
+import type { FailedDelivery, InboxStore } from '../store/inbox-store.js';
 import { parsedBody } from '../store/record-store.js';
-import { assertText, HOUR_MS, MAX_NOTE, MAX_WHO } from '../store/stored-event.js';
+import { assertText, MAX_NOTE, MAX_WHO } from '../store/stored-event.js';
 
 const MAX_GROUPS = 50;
+const HOUR_MS = 3_600_000;
 /** The number of hours in {@link FailureGroup.trend}. */
 const TREND_HOURS = 24;
 /** Maximum number of acknowledgements that are read. */
@@ -29,7 +30,15 @@ const NUMBERS = new RegExp(
 const AROUND_NUMBERS = new RegExp(`(${NUMBERS.source})`, NUMBERS.flags);
 
 /** Deliveries to one handler that failed with the same error. Ids and numbers in the error may differ. */
-export interface FailureGroup extends FailureCount {
+export interface FailureGroup extends Omit<FailedDelivery, 'failedAt'> {
+  /** The error of the delivery that failed last, exactly as stored. Its event is {@link eventId}. */
+  readonly error: string;
+  /** Number of deliveries. */
+  readonly count: number;
+  /** The earliest time at which the last attempt of one of these deliveries ended. */
+  readonly oldestAt: Date;
+  /** The latest time at which the last attempt of one of these deliveries ended. */
+  readonly newestAt: Date;
   /** The error in parts, whose texts together are `error`. Every second part is an id or a number, which may differ. */
   readonly parts: readonly string[];
   /** Number of companies whose deliveries are in the group. */
@@ -101,20 +110,18 @@ export class FailureGroups {
   ) {}
 
   async list(): Promise<Failures> {
-    const { counts, more } = await this.store.failures();
-    const byGroup = new Map<string, GroupCounts>();
-    for (const [index, one] of counts.entries()) {
+    const { failed, more } = await this.store.failures();
+    const byGroup = new Map<string, Group>();
+    for (const [index, one] of failed.entries()) {
       if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
       const key = keyOf(one);
-      const known = byGroup.get(key);
-      if (known === undefined) byGroup.set(key, { sum: one, all: [one] });
-      else {
-        known.sum = merged(known.sum, one);
-        known.all.push(one);
-      }
+      const group = byGroup.get(key) ?? { all: [], newest: one };
+      byGroup.set(key, group);
+      group.all.push(one);
+      if (one.failedAt > group.newest.failedAt) group.newest = one;
     }
     const groups = [...byGroup].toSorted(
-      ([, { sum: a }], [, { sum: b }]) => b.count - a.count || +b.newestAt - +a.newestAt,
+      ([, a], [, b]) => b.all.length - a.all.length || +b.newest.failedAt - +a.newest.failedAt,
     );
     const acknowledged = await this.#acknowledged();
     return {
@@ -145,27 +152,35 @@ export class FailureGroups {
     );
   }
 
-  #describe({ sum, all }: GroupCounts, known: AcknowledgedGroup | undefined): FailureGroup {
+  #describe({ all, newest }: Group, known: AcknowledgedGroup | undefined): FailureGroup {
     const trend = Array.from({ length: TREND_HOURS }, () => 0);
     const thisHour = hourOf(this.runtime.now());
-    for (const { newestAt, count } of all) {
+    let oldestAt = newest.failedAt;
+    for (const { failedAt } of all) {
       // The clock of the store may be ahead.
-      const hoursAgo = Math.max(0, thisHour - hourOf(newestAt.getTime()));
-      if (hoursAgo < TREND_HOURS) trend[TREND_HOURS - 1 - hoursAgo]! += count;
+      const hoursAgo = Math.max(0, thisHour - hourOf(failedAt.getTime()));
+      if (hoursAgo < TREND_HOURS) trend[TREND_HOURS - 1 - hoursAgo]! += 1;
+      if (failedAt < oldestAt) oldestAt = failedAt;
     }
+    const { failedAt: newestAt, ...facts } = newest;
+    const count = all.length;
     return {
-      ...sum,
-      parts: errorParts(sum.error),
+      ...facts,
+      count,
+      oldestAt,
+      newestAt,
+      parts: errorParts(newest.error),
       companies: new Set(all.map(({ company }) => company)).size,
       trend,
-      acknowledged: known === undefined ? null : acknowledgementOf(sum, known),
+      acknowledged: known === undefined ? null : acknowledgementOf({ count, newestAt }, known),
     };
   }
 }
 
-interface GroupCounts {
-  sum: FailureCount;
-  readonly all: FailureCount[];
+interface Group {
+  readonly all: FailedDelivery[];
+  /** The delivery that failed last. */
+  newest: FailedDelivery;
 }
 
 interface AcknowledgedGroup extends Pick<Acknowledgement, 'note' | 'who' | 'count'> {
@@ -174,14 +189,14 @@ interface AcknowledgedGroup extends Pick<Acknowledgement, 'note' | 'who' | 'coun
 }
 
 function acknowledgementOf(
-  { count, newestAt }: FailureCount,
+  { count, newestAt }: Pick<FailureGroup, 'count' | 'newestAt'>,
   known: AcknowledgedGroup,
 ): StoredAcknowledgement {
   const { note, who, at } = known;
   return { note, who, at, changed: count > known.count || newestAt.getTime() > known.newestMs };
 }
 
-function keyOf({ handler, state, error }: Pick<FailureCount, 'handler' | 'state' | 'error'>) {
+function keyOf({ handler, state, error }: Pick<FailedDelivery, 'handler' | 'state' | 'error'>) {
   return JSON.stringify([handler, state, errorGroup(error)]);
 }
 
@@ -192,12 +207,4 @@ function hashOf(key: string): string {
 
 function hourOf(ms: number): number {
   return Math.floor(ms / HOUR_MS);
-}
-
-function merged(a: FailureCount, b: FailureCount): FailureCount {
-  return {
-    ...(a.newestAt >= b.newestAt ? a : b),
-    count: a.count + b.count,
-    oldestAt: a.oldestAt < b.oldestAt ? a.oldestAt : b.oldestAt,
-  };
 }

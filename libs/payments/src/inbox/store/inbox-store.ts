@@ -6,7 +6,7 @@ import type {
   DeliverySelection,
   EventFilter,
   EventPage,
-  FailureCount,
+  FailedDelivery,
   InboxActivity,
   InboxStats,
   IncomingEvent,
@@ -302,11 +302,10 @@ export interface InboxStore<Tx = unknown> {
   stats(): Promise<InboxStats>;
 
   /**
-   * Counts the failed deliveries that are pending, running or dead by handler, error, state, company, and the hour in
-   * which the last failed attempt ended. Reads at most the 10,000 newest failed deliveries; `more` is `true` if there
-   * are more.
+   * Returns the failed deliveries that are pending, running or dead, those of the newest event first. Reads them in
+   * slices, and returns about the 10,000 newest; `more` is `true` if there are more.
    */
-  failures(): Promise<{ readonly counts: readonly FailureCount[]; readonly more: boolean }>;
+  failures(): Promise<{ readonly failed: readonly FailedDelivery[]; readonly more: boolean }>;
 
   /**
    * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, and the counts of the events that were

@@ -491,26 +491,19 @@ export interface HandlerPause {
   readonly until: Date | null;
 }
 
-/** How many deliveries to one handler failed with the same error. Returned by the store. */
-export interface FailureCount {
+/** A delivery that is pending, running or dead after an attempt that failed or was lost. */
+export interface FailedDelivery {
   readonly handler: string;
-  /** The last error of the deliveries, exactly as stored. */
+  /** The error of the last attempt that failed or was lost, exactly as stored. */
   readonly error: string;
-  /** State of the deliveries. `retrying` means pending or running, after an attempt that failed or was lost. */
+  /** `retrying` means pending or running. */
   readonly state: 'dead' | 'retrying';
-  readonly count: number;
-  /** The earliest time at which the last attempt of one of these deliveries ended. */
-  readonly oldestAt: Date;
-  /** The latest time at which the last attempt of one of these deliveries ended. */
-  readonly newestAt: Date;
-  /** Id of the company of the newest event whose delivery failed with this error. */
+  /** When this attempt ended. */
+  readonly failedAt: Date;
+  /** Id of the company of the event. */
   readonly company: string;
-  /** Id of the newest event whose delivery failed with this error. */
   readonly eventId: string;
 }
-
-/** The length of the hours by which failures are counted, in milliseconds. */
-export const HOUR_MS = 3_600_000;
 
 /** Maximum number of failed deliveries that {@link InboxStore.failures} reads. */
 export const MAX_FAILED = 10_000;

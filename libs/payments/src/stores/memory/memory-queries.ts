@@ -3,7 +3,7 @@ import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { countActivity } from '../../inbox/store/activity.js';
 import type {
   EventFilter,
-  FailureCount,
+  FailedDelivery,
   InboxStats,
   InboxStore,
   IncomingEvent,
@@ -13,7 +13,6 @@ import type {
 import {
   amountIn,
   capped,
-  HOUR_MS,
   lowerCase,
   MAX_FAILED,
   NO_SUMMARY,
@@ -162,30 +161,21 @@ export function countStats(events: EventIndex, now: number): Omit<InboxStats, 'p
   };
 }
 
-export function countFailures(events: EventIndex): Awaited<ReturnType<InboxStore['failures']>> {
-  const failed = [...events.all()].toReversed().flatMap((row) => row.deliveries.filter(isFailed));
-  const stateOf = ({ state }: MemoryDelivery) => (state === 'dead' ? 'dead' : 'retrying');
-  const failedAt = ({ earlier }: MemoryDelivery) => earlier.at(-1)![1] + earlier.at(-1)![2];
-  const groups = Map.groupBy(failed.slice(0, MAX_FAILED), (delivery) => {
-    const { handler, lastError, row } = delivery;
-    const hour = Math.floor(failedAt(delivery) / HOUR_MS);
-    return JSON.stringify([handler.name, stateOf(delivery), lastError, row.event.company, hour]);
-  });
-  const counts = [...groups.values()].map((all): FailureCount => {
-    const newest = all[0]!;
-    const times = all.map(failedAt);
+export function failedDeliveries(events: EventIndex): Awaited<ReturnType<InboxStore['failures']>> {
+  const all = [...events.all()].toReversed().flatMap((row) => row.deliveries.filter(isFailed));
+  const failed = all.slice(0, MAX_FAILED).map((delivery): FailedDelivery => {
+    const { handler, lastError, state, row, earlier } = delivery;
+    const [, startedMs, tookMs] = earlier.at(-1)!;
     return {
-      handler: newest.handler.name,
-      error: newest.lastError!,
-      state: stateOf(newest),
-      count: all.length,
-      oldestAt: new Date(Math.min(...times)),
-      newestAt: new Date(Math.max(...times)),
-      company: newest.row.event.company,
-      eventId: newest.row.event.id,
+      handler: handler.name,
+      error: lastError!,
+      state: state === 'dead' ? 'dead' : 'retrying',
+      failedAt: new Date(startedMs + tookMs),
+      company: row.event.company,
+      eventId: row.event.id,
     };
   });
-  return { counts, more: failed.length > MAX_FAILED };
+  return { failed, more: all.length > MAX_FAILED };
 }
 
 /** Whether the delivery is pending, running or dead, and at least one of its attempts failed. */

@@ -23,7 +23,7 @@ import { memoryExpectations } from './memory-expectations.js';
 import { memoryRecords } from './memory-records.js';
 import {
   activitySlices,
-  countFailures,
+  failedDeliveries,
   countStats,
   describeEvent,
   isOfPayment,
@@ -392,7 +392,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     },
 
     async failures() {
-      return countFailures(events);
+      return failedDeliveries(events);
     },
 
     async activity(minutes, bodiesMs) {

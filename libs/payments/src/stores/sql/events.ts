@@ -5,7 +5,7 @@ import type {
   EventFilter,
   EventPage,
   EventSource,
-  FailureCount,
+  FailedDelivery,
   InboxActivity,
   InboxStats,
   InboxStore,
@@ -19,7 +19,6 @@ import {
   capped,
   COUNT_CAP,
   HISTORY_LENGTH,
-  HOUR_MS,
   lowerCase,
   MAX_DISORDER_MS,
   MAX_FAILED,
@@ -185,32 +184,27 @@ export class SqlEvents {
     });
   }
 
-  /** The result may contain several counts for one group. */
   async failures(): ReturnType<InboxStore['failures']> {
-    const event = this.#table('event');
-    const failed = `FROM ${this.#by('delivery d', 'failed')} WHERE ${HAS_FAILED}`;
+    const deliveries = this.#by('delivery d', 'failed');
     return this.database.transaction(async (connection) => {
-      const counts: FailureCount[] = [];
+      const failed: FailedDelivery[] = [];
       let before = Number.MAX_SAFE_INTEGER;
-      for (let read = 0; ; read += SLICE) {
+      for (;;) {
         const first = await connection.get<{ event: number | null }>(
           `SELECT min(s.event) AS event FROM (
-             SELECT d.event ${failed} AND d.event < $1 ORDER BY d.event DESC LIMIT ${SLICE}) s`,
+             SELECT d.event FROM ${deliveries} WHERE ${HAS_FAILED} AND d.event < $1
+             ORDER BY d.event DESC LIMIT ${SLICE}) s`,
           [before],
         );
-        if (first!.event === null) return { counts, more: false };
-        if (read >= MAX_FAILED) return { counts, more: true };
-        const rows = await connection.all<FailureRow>(
-          `SELECT g.*, e.id FROM (
-             SELECT d.handler, d.state = 'dead' AS dead, d.last_error, x.company, count(*) AS count,
-               max(d.event) AS event, min(d.failed_at) AS oldest_at, max(d.failed_at) AS newest_at
-             FROM ${this.#by('delivery d', 'failed')} JOIN ${event} x ON x.seq = d.event
-             WHERE ${HAS_FAILED} AND d.event >= $1 AND d.event < $2
-             GROUP BY d.handler, d.state = 'dead', d.last_error, x.company, d.failed_at / ${HOUR_MS}
-           ) g JOIN ${event} e ON e.seq = g.event ORDER BY g.event DESC, g.handler DESC`,
+        if (first!.event === null) return { failed, more: false };
+        if (failed.length >= MAX_FAILED) return { failed, more: true };
+        const rows = await connection.all<FailedRow>(
+          `SELECT d.handler, d.state, d.last_error, d.failed_at, e.company, e.id
+           FROM ${deliveries} JOIN ${this.#table('event')} e ON e.seq = d.event
+           WHERE ${HAS_FAILED} AND d.event >= $1 AND d.event < $2 ORDER BY d.event DESC`,
           [first!.event, before],
         );
-        counts.push(...rows.map(toFailureCount));
+        failed.push(...rows.map(toFailedDelivery));
         before = first!.event;
         await this.letOthersRun();
       }
@@ -629,25 +623,19 @@ interface StatsRow {
   readonly value: number | null;
 }
 
-interface FailureRow {
-  readonly handler: string;
-  readonly dead: boolean | 0 | 1;
+interface FailedRow extends Pick<DeliveryRow, 'handler' | 'state'> {
   readonly last_error: string;
-  readonly count: number;
-  readonly oldest_at: number;
-  readonly newest_at: number;
+  readonly failed_at: number;
   readonly company: string;
   readonly id: string;
 }
 
-function toFailureCount(row: FailureRow): FailureCount {
+function toFailedDelivery(row: FailedRow): FailedDelivery {
   return {
     handler: fromStored(row.handler),
     error: fromStored(row.last_error),
-    state: row.dead ? 'dead' : 'retrying',
-    count: row.count,
-    oldestAt: new Date(row.oldest_at),
-    newestAt: new Date(row.newest_at),
+    state: row.state === 'dead' ? 'dead' : 'retrying',
+    failedAt: new Date(row.failed_at),
     company: fromStored(row.company),
     eventId: fromStored(row.id),
   };
