@@ -111,8 +111,8 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     promise: 'WH-29',
     fault: 'logs one warning per minute for all types together',
     file: 'libs/payments/src/inbox/receive/event-receiver.ts',
-    replace: 'this.#unhandled.warn(eventType, ',
-    by: "this.#unhandled.warn('unhandled', ",
+    replace: 'this.#throttled.warn(`unhandled ${eventType}`, ',
+    by: "this.#throttled.warn('unhandled', ",
     specs: ['test/e2e/handlers/log-lines.spec.ts'],
   },
   {

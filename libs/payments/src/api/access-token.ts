@@ -1,6 +1,5 @@
-import type { Logger } from '@nestjs/common';
 import type { ResolvedCompany } from '../companies/company.js';
-import { LogLine } from '../errors/module-log.js';
+import type { ModuleLogger } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { Backoff } from '../runtime/backoff.js';
 import { abortable, Deadline } from '../runtime/deadline.js';
@@ -19,7 +18,7 @@ import type { Transport } from './transport.js';
 export interface AccessTokenParts {
   company: string;
   runtime: PaymentsRuntime;
-  logger: Pick<Logger, 'warn'>;
+  logger: Pick<ModuleLogger, 'warn'>;
   /** Should not reject. */
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
   timeoutMs: number;
@@ -133,7 +132,7 @@ export class AccessToken {
       if (!(error instanceof PaymentsTokenError)) return;
       const line = `The token could not be renewed. The current token is used until it expires. ${error.message}`;
       const { company, logger } = this.#parts;
-      logger.warn(new LogLine(line, { company }));
+      logger.warn(line, { company });
     });
   }
 
@@ -365,7 +364,7 @@ function readToken(
   response: HttpResponse,
   endpoint: string,
   company: string,
-  logger: Pick<Logger, 'warn'>,
+  logger: Pick<ModuleLogger, 'warn'>,
 ): TokenResult {
   const body = parseBody(response.body, 'application/json') as Record<string, unknown> | undefined;
   const value = typeof body === 'object' ? body?.['access_token'] : undefined;
@@ -378,7 +377,7 @@ function readToken(
     const line =
       `${endpoint} returned an expires_in that is not a positive whole number of seconds; the token is used for ` +
       `${FALLBACK_LIFETIME_MS / 1000} s`;
-    logger.warn(new LogLine(line, { company }));
+    logger.warn(line, { company });
   }
   return { ok: true, value, lifetimeMs: lifetimeMs ?? FALLBACK_LIFETIME_MS };
 }

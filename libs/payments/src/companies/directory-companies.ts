@@ -1,4 +1,4 @@
-import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { withTimeLimit } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -133,7 +133,7 @@ export class DirectoryCompanies implements Companies {
       const line = () =>
         `The company directory failed for company ${id}. For 1 s, the company is not looked up again, and ` +
         `the response to its webhook requests is 503 (directory_unavailable). ${describeError(error)}`;
-      this.#log.error('failure', () => new LogLine(line(), { company: id }));
+      this.#log.error('failure', line, { company: id });
       throw new PaymentsError(
         'directory_unavailable',
         `The company directory failed for company ${id}; the log contains the cause.`,
@@ -155,7 +155,7 @@ export class DirectoryCompanies implements Companies {
       `For the id "${id}", the company directory returned a company ${other}. Return a company only if its "id" is ` +
       'exactly the id that was passed in: a lookup that ignores case finds one company under several ids.';
     const line = `${message} The response to its webhook requests is 401 (company_unknown).`;
-    this.#log.warn('id', new LogLine(line, { company: id }));
+    this.#log.warn('id', line, { company: id });
     return new PaymentsError('company_unknown', message);
   }
 
@@ -169,11 +169,9 @@ export class DirectoryCompanies implements Companies {
     if (other === undefined) return;
     this.#log.warn(
       'secrets',
-      new LogLine(
-        `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event ` +
-          'for one company is also accepted for the other. Give each company the secret that the payments service gave it.',
-        { company: id },
-      ),
+      `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event ` +
+        'for one company is also accepted for the other. Give each company the secret that the payments service gave it.',
+      { company: id },
     );
   }
 

@@ -104,7 +104,7 @@ export class EventConsumer {
     try {
       const { verify = true } = this.source!;
       const event = await toEvent(message, this.runtime.monotonic(), this.companies, verify);
-      await this.receiver.receive(event, true, { isMessage: true });
+      await this.receiver.receiveMessage(event, event.event);
       this.#backoff.reset();
       this.#observe(message, 'acknowledged');
       return { action: 'acknowledge' };

@@ -35,8 +35,4 @@ describe('LogLine', () => {
     expect(text.split(' ')).toEqual(['It', 'failed.']);
     expect(/failed/.test(text)).toBe(true);
   });
-
-  it('LogLine.append() appends a text to the text of the line and keeps the fields', () => {
-    expect(line.append(' Twice.').toJSON()).toEqual({ ...FIELDS, message: 'It failed. Twice.' });
-  });
 });

@@ -1,10 +1,12 @@
 import { inspect, type InspectOptions } from 'node:util';
 import { Logger } from '@nestjs/common';
+import type { LoggerService } from '@nestjs/common';
 import { systemRuntime } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { describeError } from './payments-error.js';
 import { guard } from './unhandled-rejections.js';
 
+/** What a line is about. Other properties are not logged, so a delivery can be passed. */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */
@@ -43,11 +45,6 @@ export class LogLine {
     return this.msg.length;
   }
 
-  append(text: string): LogLine {
-    const { msg, company, eventId: id, handler } = this;
-    return new LogLine(`${msg}${text}`, { company, id, handler });
-  }
-
   toString(): string {
     return this.msg;
   }
@@ -76,11 +73,10 @@ const INTERVAL_MS = 60_000;
 const MAX_SUBJECTS = 100;
 const OTHERS = 'other subjects';
 
-type Message = string | LogLine;
-
 interface Line {
   readonly level: 'warn' | 'error';
-  readonly message: Message | (() => Message);
+  readonly message: string | (() => string);
+  readonly about?: LogSubject | undefined;
 }
 
 interface Subject {
@@ -109,7 +105,7 @@ export class ThrottledLog {
 
   /** @param runtime the clock and the timers. Default: those of Node.js */
   constructor(
-    private readonly logger: Pick<Logger, 'warn' | 'error'>,
+    private readonly logger: Pick<LoggerService, 'warn' | 'error'>,
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'> & {
       /** Calls the callback when the application closes. The runtime of the module has this method. */
       onClose?(callback: () => void): void;
@@ -119,13 +115,13 @@ export class ThrottledLog {
   }
 
   /** Logs a warning, unless a line about the same subject was logged within the last minute. */
-  warn(subject: string, message: Message | (() => Message)): void {
-    this.#write(subject, { level: 'warn', message });
+  warn(subject: string, message: string | (() => string), about?: LogSubject): void {
+    this.#write(subject, { level: 'warn', message, about });
   }
 
   /** Logs an error, unless a line about the same subject was logged within the last minute. */
-  error(subject: string, message: Message | (() => Message)): void {
-    this.#write(subject, { level: 'error', message });
+  error(subject: string, message: string | (() => string), about?: LogSubject): void {
+    this.#write(subject, { level: 'error', message, about });
   }
 
   /** Immediately logs how many lines were suppressed, and stops the timer. Never throws. */
@@ -160,10 +156,10 @@ export class ThrottledLog {
     this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());
   }
 
-  #log({ level, message }: Line, suppressed: number): void {
-    const line = typeof message === 'function' ? message() : message;
+  #log({ level, message, about }: Line, suppressed: number): void {
+    const text = typeof message === 'function' ? message() : message;
     const more = suppressed > 0 ? ` (${suppressed} more since the previous line)` : '';
-    this.logger[level](typeof line === 'string' ? `${line}${more}` : line.append(more));
+    this.logger[level](lineOf(text + more, about));
   }
 
   #restart(name: string, latest: Line, now: number): void {
@@ -195,18 +191,15 @@ function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
   return { level, message: `Lines were suppressed since the previous ones: ${listed.join(', ')}.` };
 }
 
+function lineOf(text: string | LogLine, about: LogSubject = {}): string | LogLine {
+  const { company, id, handler } = about;
+  if (typeof text !== 'string' || (company ?? id ?? handler) === undefined) return text;
+  return new LogLine(text, about);
+}
+
 /** Prints a warning of Node.js. The logger of the application is not used, because this logger has failed. */
 const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
 const failures = new ThrottledLog({ warn, error: warn });
-
-/** Calls a logger of the application. Never throws; an error of the logger is printed as a warning of Node.js. */
-function callLogger(call: () => void): void {
-  try {
-    guard(loggerFailed, call);
-  } catch (error) {
-    loggerFailed(error);
-  }
-}
 
 function loggerFailed(error: unknown): void {
   failures.warn(
@@ -217,21 +210,42 @@ function loggerFailed(error: unknown): void {
   );
 }
 
-/** The logger of this module: Nest's logger, which calls the logger of the application. Never throws. */
-export class ModuleLogger extends Logger {
-  override log(message: unknown): void {
-    callLogger(() => super.log(message));
+/**
+ * The logger of this module: Nest's logger, which calls the logger of the application. Never throws; an error of the
+ * logger is printed as a warning of Node.js.
+ */
+export class ModuleLogger {
+  readonly #logger: Logger;
+
+  constructor(context: string) {
+    this.#logger = new Logger(context);
   }
 
-  override warn(message: unknown): void {
-    callLogger(() => super.warn(message));
+  debug(text: string, about?: LogSubject): void {
+    this.#call('debug', text, about);
   }
 
-  override error(message: unknown): void {
-    callLogger(() => super.error(message));
+  log(text: string, about?: LogSubject): void {
+    this.#call('log', text, about);
   }
 
-  override debug(message: unknown): void {
-    callLogger(() => super.debug(message));
+  warn(text: string | LogLine, about?: LogSubject): void {
+    this.#call('warn', text, about);
+  }
+
+  error(text: string | LogLine, about?: LogSubject): void {
+    this.#call('error', text, about);
+  }
+
+  #call(
+    level: 'debug' | 'log' | 'warn' | 'error',
+    text: string | LogLine,
+    about: LogSubject | undefined,
+  ): void {
+    try {
+      guard(loggerFailed, () => this.#logger[level](lineOf(text, about)));
+    } catch (error) {
+      loggerFailed(error);
+    }
   }
 }

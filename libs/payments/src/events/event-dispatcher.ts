@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { describeError, errorCodeOf, framesOf, PaymentsError } from '../errors/payments-error.js';
 import { guard } from '../errors/unhandled-rejections.js';
 import { HandlerRegistry, matchesPattern } from './handler-registry.js';
@@ -75,11 +75,9 @@ export class EventDispatcher {
     { handler, company }: PaymentEventContext,
   ): void {
     this.#logger.error(
-      new LogLine(
-        `Handler ${handler} (company ${company}) did not await a promise, which rejected: ${describeError(reason)}. ` +
-          `This error does not change the outcome of the attempt. Await the promise.${framesOf(reason)}`,
-        { id, company, handler },
-      ),
+      `Handler ${handler} (company ${company}) did not await a promise, which rejected: ${describeError(reason)}. ` +
+        `This error does not change the outcome of the attempt. Await the promise.${framesOf(reason)}`,
+      { id, company, handler },
     );
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core';
-import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import {
   FILTERS,
@@ -77,8 +77,7 @@ export class HandlerExplorer {
   /** Logs each handler of the registry, with the one of the option `relay`, or a warning if there is none. */
   logHandlers(): void {
     for (const { name, patterns } of this.registry.all()) {
-      const line = `Payment handler ${name}: ${patterns.join(', ')}`;
-      this.#logger.log(new LogLine(line, { handler: name }));
+      this.#logger.log(`Payment handler ${name}: ${patterns.join(', ')}`, { handler: name });
     }
     if (this.registry.all().length === 0) this.#logger.warn(`${NO_HANDLER} ${ADD_HANDLER}`);
   }

@@ -4,7 +4,7 @@ import type { PaymentsApi } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
-import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { isWhole, optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
@@ -500,7 +500,7 @@ export class PaymentExpectations {
     const backoff = new Backoff(this.runtime, STORE_BACKOFF);
     const failed = (reason: string): false => {
       const line = `The transaction id ${id} of the requested payment ${reference} (company ${company}) was not attached: ${reason}`;
-      this.#logger.error(new LogLine(line, { company }));
+      this.#logger.error(line, { company });
       return false;
     };
     for (;;) {

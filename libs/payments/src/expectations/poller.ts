@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiError } from '../api/api-error.js';
 import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
-import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError } from '../errors/payments-error.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
 import { isRecord } from '../events/payment-event.js';
@@ -222,7 +222,7 @@ export class Poller implements InboxCompanion {
         const line =
           `The result of a poll of ${nameOf(claimed.expectation)} could not be stored. The poll is repeated when its ` +
           `lease of ${POLL_LEASE_MS} ms ends. ${describeError(error)}`;
-        this.#throttled.warn(`failed ${company}`, new LogLine(line, { company }));
+        this.#throttled.warn(`failed ${company}`, line, { company });
       }
       return { nextPollInMs: POLL_LEASE_MS, refusedMs: 0 };
     }
@@ -404,14 +404,14 @@ export class Poller implements InboxCompanion {
     const { result, detail, state, changed, receipt } = settled;
     if (result === 'contradiction' && contradiction === null) {
       const line = `A poll of ${nameOf(before)} contradicts the inbox. ${detail}`;
-      this.#logger.error(new LogLine(line, { company }));
+      this.#logger.error(line, { company });
     } else if (
       result === 'unknown' &&
       detail !== null &&
       lastPoll?.detail !== boundedError(detail)
     ) {
       const line = `A poll of ${nameOf(before)} gave no result, and is repeated by its schedule. ${detail}`;
-      this.#throttled.warn(`unknown ${company}`, new LogLine(line, { company }));
+      this.#throttled.warn(`unknown ${company}`, line, { company });
     }
     // The receipt of an event is reported by the receiver.
     if (!changed || !this.observers.active || (state === 'fulfilled' && receipt !== null)) return;

@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
-import { LogLine, ModuleLogger } from '../errors/module-log.js';
+import { ModuleLogger } from '../errors/module-log.js';
 import { isWhole } from '../errors/option-checks.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ADD_HANDLER, HandlerExplorer, NO_HANDLER } from '../events/handler-explorer.js';
@@ -139,9 +139,8 @@ export class PaymentsSetup {
     for await (const { name, company, state, message, fix } of this.check()) {
       const subject = company === null ? name : `${name} of company ${company}`;
       const text = `Check of the setup, ${subject}: ${state}. ${message}${fix === null ? '' : ` ${fix}`}`;
-      const line = new LogLine(text, { company: company ?? undefined });
       const level = ({ failed: 'error', warning: 'warn' } as const)[state as string] ?? 'log';
-      this.#logger[level](line);
+      this.#logger[level](text, { company: company ?? undefined });
     }
   }
 

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
@@ -131,12 +131,10 @@ export class RejectionLog {
       this.#log.error(code, message);
       return;
     }
-    const rejected = `was rejected (${code}). ${reason}`;
-    const line =
-      company === undefined
-        ? `A webhook request ${rejected}`
-        : new LogLine(`A webhook request of company ${company} ${rejected}`, { company });
-    this.#log.warn(subject, line);
+    const of = company === undefined ? '' : ` of company ${company}`;
+    this.#log.warn(subject, `A webhook request${of} was rejected (${code}). ${reason}`, {
+      company,
+    });
   }
 
   #notify(

@@ -200,7 +200,7 @@ export class WebhookEndpoint implements OnModuleInit {
   async receive(request: WebhookRequest): Promise<WebhookResponse> {
     try {
       const event = await this.verifier.verify(request);
-      const { status, id } = await this.receiver.receive(event, true);
+      const { status, id } = await this.receiver.receive(event, event.event);
       return { status: 200, body: { received: true, status, id } };
     } catch (error) {
       if (!(error instanceof PaymentsError)) this.rejections.logUnexpected(error);

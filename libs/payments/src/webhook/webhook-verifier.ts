@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import { COMPANIES } from '../companies/company.js';
 import type { Companies, ResolvedCompany } from '../companies/company.js';
-import { LogLine, ModuleLogger, ThrottledLog } from '../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/event-receiver.js';
@@ -105,11 +105,9 @@ export class WebhookVerifier {
     if (unsignedType !== undefined && unsignedType !== event.eventType) {
       this.#log.warn(
         event.eventType,
-        new LogLine(
-          `Event ${event.id} (company ${company.id}) has the type ${event.eventType} in its signed body, but another ` +
-            'type in its unsigned header X-Webhook-Event. The type in the body is used.',
-          { company: company.id, id: event.id },
-        ),
+        `Event ${event.id} (company ${company.id}) has the type ${event.eventType} in its signed body, but another ` +
+          'type in its unsigned header X-Webhook-Event. The type in the body is used.',
+        { company: company.id, id: event.id },
       );
     }
     return new VerifiedEvent(company.id, event, bytes, arrivedAt, storedHeaders(headers));

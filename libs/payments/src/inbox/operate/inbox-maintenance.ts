@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { describeError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -129,14 +129,11 @@ export class InboxMaintenance {
       );
       const count = `${waiting?.count ?? 0}${waiting?.more ? '+' : ''}`;
       this.#logger.warn(
-        new LogLine(
-          `No process with the handler "${name}" has run since ${lastSeenAt.toISOString()}, but events are still stored ` +
-            `for this handler; ${count} deliveries wait. If its event types or its method's name changed, give the new ` +
-            `handler the old name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from ` +
-            'the inbox: ' +
-            `PaymentInbox.forgetHandler('${name}').`,
-          { handler: name },
-        ),
+        `No process with the handler "${name}" has run since ${lastSeenAt.toISOString()}, but events are still stored ` +
+          `for this handler; ${count} deliveries wait. If its event types or its method's name changed, give the new ` +
+          `handler the old name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from ` +
+          `the inbox: PaymentInbox.forgetHandler('${name}').`,
+        { handler: name },
       );
       this.#reported.set(name, this.runtime.monotonic());
     }

@@ -95,7 +95,8 @@ function processWith(...results: [Result, ...Result[]]) {
   const receive = (event = {}, ageMs = 0, unshared = false) => {
     const timestamp = new Date(runtime.now() - ageMs).toISOString();
     const envelope = { ...PAID, timestamp, data: {}, metadata: {}, ...event };
-    return receiver.receive(new VerifiedEvent('c', envelope, Buffer.from('{}'), 0), unshared);
+    const verified = new VerifiedEvent('c', envelope, Buffer.from('{}'), 0);
+    return receiver.receive(verified, unshared ? verified.event : null);
   };
   return { receive, received, started, parsed, woken, state };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { shown } from '../../errors/option-checks.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { isObject, TEST_EVENT_TYPE } from '../../events/payment-event.js';
@@ -166,10 +166,7 @@ export class PaymentInboxError extends PaymentsError {
 @Injectable()
 export class EventReceiver {
   readonly #logger = new ModuleLogger('PaymentInbox');
-  readonly #unhandled: ThrottledLog;
-  readonly #stale: ThrottledLog;
-  readonly #repeats: ThrottledLog;
-  readonly #failures: ThrottledLog;
+  readonly #throttled: ThrottledLog;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -181,29 +178,42 @@ export class EventReceiver {
     private readonly bodies: StoredBodies,
     private readonly observers: Observers = NO_OBSERVERS,
   ) {
-    this.#unhandled = new ThrottledLog(this.#logger, runtime);
-    this.#stale = new ThrottledLog(this.#logger, runtime);
-    this.#repeats = new ThrottledLog(this.#logger, runtime);
-    this.#failures = new ThrottledLog(this.#logger, runtime);
+    this.#throttled = new ThrottledLog(this.#logger, runtime);
   }
 
   /**
-   * See `PaymentInbox.receive()`. With `unshared`, the first handler may get the parsed event, and may change it. Only an
-   * event that a webhook request contains is counted as accepted or rejected, and not a message of an engine.
+   * See `PaymentInbox.receive()`. Counts the webhook request as accepted or rejected.
+   *
+   * @param parsed the parsed event, if nothing else uses it: the first handler may get this object and change it
    */
   async receive(
     verified: VerifiedEvent,
-    unshared = false,
-    { isMessage = false } = {},
+    parsed: PaymentEvent | null = null,
+  ): Promise<InboxReceipt> {
+    const { company, event } = verified;
+    try {
+      const receipt = await this.receiveMessage(verified, parsed);
+      this.observers.facts.accepted(company);
+      return receipt;
+    } catch (error) {
+      const { code, message } = error as PaymentInboxError;
+      this.observers.requestRejected({ code, message, company, eventId: event.id });
+      throw error;
+    }
+  }
+
+  /** Like {@link receive}, for a message of an engine, which is not counted as a webhook request. */
+  async receiveMessage(
+    verified: VerifiedEvent,
+    parsed: PaymentEvent | null,
   ): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
     const deadline = { passed: false, onPassed: () => {} };
     const { durable } = this.store.capabilities;
-    const parsed = unshared ? verified.event : null;
     // The result is never `null`, because #receive() stores each event.
-    const store = async () =>
-      (await this.#observed(verified, (one) => this.#receive(one, parsed)))!;
+    const store = () =>
+      this.#observed(verified, (one) => this.#receive(one, parsed)) as Promise<ReceivedEvent>;
     try {
       const received = durable ? store() : this.#handled(verified, deadline, store);
       const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
@@ -215,16 +225,9 @@ export class EventReceiver {
             'continues to work on it. Send the event again: the copy waits for the result.',
         );
       });
-      if (!isMessage) this.observers.facts.accepted(verified.company);
       return receiptOf(inTime, durable ? 'stored' : 'handled');
     } catch (error) {
-      const rejection = this.#toInboxError(error, verified);
-      if (!isMessage) {
-        const { company, event } = verified;
-        const { code, message } = rejection;
-        this.observers.requestRejected({ code, message, company, eventId: event.id });
-      }
-      throw rejection;
+      throw this.#toInboxError(error, verified);
     }
   }
 
@@ -294,14 +297,12 @@ export class EventReceiver {
 
   #toInboxError(error: unknown, { event, company }: VerifiedEvent): PaymentInboxError {
     if (error instanceof PaymentsError) return new PaymentInboxError(error.code, error.message);
-    this.#failures.error(
+    this.#throttled.error(
       'store',
       () =>
-        new LogLine(
-          `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The response is 503, ` +
-            'so that the sender sends the event again.',
-          { company, id: event.id },
-        ),
+        `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The response is 503, ` +
+        'so that the sender sends the event again.',
+      { company, id: event.id },
     );
     return new PaymentInboxError(
       'inbox_unavailable',
@@ -325,7 +326,7 @@ export class EventReceiver {
 
   async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
-    const summary = summaryOf(event, this.options.summary, this.#failures);
+    const summary = summaryOf(event, this.options.summary, this.#throttled);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
       const incoming = this.#incoming(verified, stored, summary);
@@ -414,11 +415,9 @@ export class EventReceiver {
     const { id, company, eventType } = event;
     if (outcome === 'conflict') {
       this.#logger.error(
-        new LogLine(
-          `Event ${id} (company ${company}) was received again with another body. The inbox keeps the first ` +
-            'body and does not handle the second: ask the service which body is right.',
-          { company, id },
-        ),
+        `Event ${id} (company ${company}) was received again with another body. The inbox keeps the first ` +
+          'body and does not handle the second: ask the service which body is right.',
+        { company, id },
       );
     } else if (outcome !== 'stored') {
       // It is normal that a poll and a webhook request contain the same event, so such a copy is not logged.
@@ -426,38 +425,46 @@ export class EventReceiver {
       if (storedId !== id && !isPoll) this.#logRepeat(storedId, event);
     } else if (eventType === TEST_EVENT_TYPE) {
       const line = `Test event ${id} of company ${company} arrived and its signature is valid.`;
-      this.#logger.log(new LogLine(line, { company, id }));
+      this.#logger.log(line, { company, id });
     } else if (event.stale) {
-      const line = () => staleWarning(event, this.runtime.now(), this.maxAgeMs);
-      this.#stale.warn(eventType, () => new LogLine(line(), { company, id }));
+      this.#logStale(event);
     } else if (event.handlers.length === 0) this.#logUnhandled(event);
   }
 
   #logRepeat(first: string, { id, company, eventType }: IncomingEvent): void {
-    this.#repeats.warn(
-      `${eventType} of company ${company}`,
+    this.#throttled.warn(
+      `repeated ${eventType} of company ${company}`,
       () =>
-        new LogLine(
-          `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
-            '"oncePerTransaction" contains this type. The second event was not handled; it is noted on the first event. ' +
-            'If the service sends several events of this type per transaction, remove the type from ' +
-            '"oncePerTransaction".',
-          { company, id },
-        ),
+        `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
+        '"oncePerTransaction" contains this type. The second event was not handled; it is noted on the first event. ' +
+        'If the service sends several events of this type per transaction, remove the type from "oncePerTransaction".',
+      { company, id },
+    );
+  }
+
+  #logStale({ company, id, eventType, occurredAt }: IncomingEvent): void {
+    this.#throttled.warn(
+      `stale ${eventType}`,
+      () =>
+        `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, which is longer ago ` +
+        `than "webhook.maxAgeMs" (${this.maxAgeMs} ms) allows. It may be a replay of an event whose id was deleted, so it ` +
+        'is stored as stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
+        '"webhook.maxAgeMs" and, with a durable inbox, "worker.retainIdsMs".',
+      { company, id },
     );
   }
 
   #logUnhandled({ id, company, eventType }: IncomingEvent): void {
-    this.#unhandled.warn(eventType, () => {
+    const line = (): string => {
       const similar = this.catalog.similar(eventType);
       const hint =
         similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
-      return new LogLine(
+      return (
         `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
-          `unhandled.${hint} Once a handler takes the type, redrive the event.`,
-        { company, id },
+        `unhandled.${hint} Once a handler takes the type, redrive the event.`
       );
-    });
+    };
+    this.#throttled.warn(`unhandled ${eventType}`, line, { company, id });
   }
 }
 
@@ -538,34 +545,6 @@ function notify(
     observers.notify('expectationFulfilled', { ...expectation, by: by as 'webhook' | 'poll' });
   }
   return outcome;
-}
-
-export function staleWarning(
-  { company, id, eventType, occurredAt }: IncomingEvent,
-  nowMs: number,
-  maxAgeMs: number,
-): string {
-  const age = inWords(nowMs - occurredAt.getTime());
-  return (
-    `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
-    `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id was deleted, so it is stored as ` +
-    'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
-    '"webhook.maxAgeMs" and, with a durable inbox, "worker.retainIdsMs".'
-  );
-}
-
-const UNITS = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
-  ['second', 1000],
-] as const;
-
-/** Returns a duration in words, for example `2 hours`, in the largest possible unit, rounded down. */
-function inWords(ms: number): string {
-  const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
-  const count = Math.floor(ms / size);
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }
 
 const LENGTHS = { reference: 200, amount: 40, currency: 10 };

@@ -1,6 +1,6 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { PaymentsError, describeError } from '../../errors/payments-error.js';
 import { optionsInvalid } from '../../errors/option-checks.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -83,11 +83,9 @@ export class StoredBodies {
       this.#failures.warn(
         'encode',
         () =>
-          new LogLine(
-            `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
-              `response is 503, so that the sender sends the event again: ${describeError(error)}`,
-            { company, id },
-          ),
+          `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
+          `response is 503, so that the sender sends the event again: ${describeError(error)}`,
+        { company, id },
       );
       throw new PaymentsError(
         'inbox_unavailable',

@@ -1,6 +1,4 @@
-import type { Logger } from '@nestjs/common';
-import { LogLine } from '../../errors/module-log.js';
-import type { ThrottledLog } from '../../errors/module-log.js';
+import type { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import {
   describeError,
   framesOf,
@@ -44,7 +42,7 @@ const END_MS = 500;
 export interface AttemptServices {
   readonly runtime: PaymentsRuntime;
   readonly store: InboxStore;
-  readonly logger: Logger;
+  readonly logger: ModuleLogger;
   readonly throttled: ThrottledLog;
   readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
   readonly dispatcher: EventDispatcher;
@@ -266,12 +264,10 @@ export class Attempt {
       services.throttled.warn(
         `overdue ${handler}`,
         () =>
-          new LogLine(
-            `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
-              `(${services.ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
-              'context.signal to what the handler calls.',
-            delivery,
-          ),
+          `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
+          `(${services.ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
+          'context.signal to what the handler calls.',
+        delivery,
       );
     });
     void handled.then((late) => {
@@ -279,7 +275,7 @@ export class Attempt {
       if (counted) services.ignoringSignal -= 1;
       const end = late === null ? 'It succeeded.' : describeError(late.thrown);
       const line = `Delivery ${this.#name}: the handler ended after its time limit. ${end}`;
-      services.logger.debug(new LogLine(line, delivery));
+      services.logger.debug(line, delivery);
     });
   }
 
@@ -302,14 +298,14 @@ export class Attempt {
     } as const;
     if (this.#closing) {
       const line = `${failed} as the application closes, so the attempt is not counted. ${error}`;
-      return { ...released, keepSlotMs: 0, log: () => logger.warn(new LogLine(line, delivery)) };
+      return { ...released, keepSlotMs: 0, log: () => logger.warn(line, delivery) };
     }
     if (
       OtherVersionError.is(thrown) &&
       services.catalog.takesElsewhere(handler, thrown.eventType)
     ) {
       const line = `Delivery ${this.#name} is left to another version of the handler, so the attempt is not counted. ${error}`;
-      const log = () => throttled.warn(`version of ${handler}`, new LogLine(line, delivery));
+      const log = () => throttled.warn(`version of ${handler}`, line, delivery);
       return { ...released, keepSlotMs: OTHER_VERSION_MS, log };
     }
     const retryInMs = isUnrecoverable(thrown)
@@ -323,13 +319,12 @@ export class Attempt {
       log: () => {
         if (retryInMs === null) {
           const line = `${failed} and is dead; it is kept and can be redriven.`;
-          logger.error(new LogLine(`${line} ${error}${framesOf(thrown)}`, delivery));
+          logger.error(`${line} ${error}${framesOf(thrown)}`, delivery);
           return;
         }
         // Only the first and the last failure log the stack, because it is the same for each attempt.
         const frames = attempt === 1 ? framesOf(thrown) : '';
-        const line = `${failed}; next attempt in ${retryInMs} ms. ${error}${frames}`;
-        logger.warn(new LogLine(line, delivery));
+        logger.warn(`${failed}; next attempt in ${retryInMs} ms. ${error}${frames}`, delivery);
       },
     };
   }
@@ -344,12 +339,17 @@ export class Attempt {
       } catch (error) {
         const line = `The result of delivery ${this.#name} could not be stored: ${describeError(error)}`;
         if (last) {
-          const closing = `${line}. The application closes, so the delivery runs again.`;
-          services.logger.error(new LogLine(closing, delivery));
+          services.logger.error(
+            `${line}. The application closes, so the delivery runs again.`,
+            delivery,
+          );
           return null;
         }
-        const retries = `${line}. The worker retries until it succeeds.`;
-        services.throttled.warn('settle', new LogLine(retries, delivery));
+        services.throttled.warn(
+          'settle',
+          `${line}. The worker retries until it succeeds.`,
+          delivery,
+        );
         backoff ??= new Backoff(services.runtime, STORE_BACKOFF);
         await this.#wait(backoff.nextMs());
       }
@@ -361,9 +361,7 @@ export class Attempt {
     if (failure !== null) {
       const { thrown } = failure;
       const line = `Delivery ${this.#name} is done, but its handler failed after its commit.`;
-      logger.error(
-        new LogLine(`${line} ${describeError(thrown)}${framesOf(thrown)}`, this.delivery),
-      );
+      logger.error(`${line} ${describeError(thrown)}${framesOf(thrown)}`, this.delivery);
     }
     const { nextDue } = this.#commit;
     const outcome = 'done';
@@ -376,7 +374,7 @@ export class Attempt {
     const line =
       `The result of delivery ${this.#name} was not stored, because its lease is not valid any more: this process sent ` +
       `no heartbeat in time, or the response to an earlier try was lost. ${result}`;
-    this.services.logger.warn(new LogLine(line, this.delivery));
+    this.services.logger.warn(line, this.delivery);
   }
 
   get #name(): string {

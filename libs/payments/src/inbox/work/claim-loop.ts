@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Logger } from '@nestjs/common';
+import type { ModuleLogger } from '../../errors/module-log.js';
 import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -12,7 +12,7 @@ const CLAIM_AGAIN_MS = 100;
 /** What a {@link ClaimLoop} claims: deliveries, or polls. */
 export interface ClaimSource {
   readonly runtime: PaymentsRuntime;
-  readonly logger: Logger;
+  readonly logger: ModuleLogger;
   active(): boolean;
   /** Claims and starts what is due. Resolves with `true` if the loop must claim again at once. */
   claim(): Promise<boolean>;

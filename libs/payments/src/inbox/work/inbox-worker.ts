@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Inject, Injectable } from '@nestjs/common';
-import { LogLine, ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
+import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry, isReserved } from '../../events/handler-registry.js';
@@ -490,11 +490,9 @@ export class InboxWorker {
       this.#services.throttled.warn(
         'release',
         () =>
-          new LogLine(
-            `A delivery could not be released: ${describeError(error)}. The store frees the delivery once this process ` +
-              'has replaced its worker id; no action is needed.',
-            delivery,
-          ),
+          `A delivery could not be released: ${describeError(error)}. The store frees the delivery once this process ` +
+          'has replaced its worker id; no action is needed.',
+        delivery,
       );
     }
     this.#slots.free(delivery.handler);

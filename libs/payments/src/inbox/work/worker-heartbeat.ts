@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '@nestjs/common';
+import type { ModuleLogger } from '../../errors/module-log.js';
 import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
@@ -24,7 +24,7 @@ export interface RegisteredWorker {
   readonly store: InboxStore;
   readonly catalog: HandlerCatalogCache;
   readonly runtime: PaymentsRuntime;
-  readonly logger: Logger;
+  readonly logger: ModuleLogger;
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
   /** Called after each successful heartbeat. Claims may then begin, and the heartbeat may have freed deliveries. */
