@@ -181,7 +181,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     );
   }
   checkNames('', options, NAMES);
-  const { inbox = memoryInbox(), allowInsecureHttp } = options;
+  const { inbox = memoryInbox() } = options;
   if (typeof inbox?.create !== 'function') {
     throw optionsInvalid(
       '"inbox" must be the result of memoryInbox(), sqliteInbox() or postgresInbox().',
@@ -207,9 +207,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     );
   }
   // A value from an environment variable may be the string 'false', which is truthy.
-  if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
-    throw mustBe('allowInsecureHttp', 'true or false', allowInsecureHttp);
-  }
+  flag(false)('allowInsecureHttp', options.allowInsecureHttp);
   const guarded = createOptionGuard((callback) => runtime.onClose(callback));
   const runtime = new ModuleRuntime(guardRuntime(timers, guarded));
   const reconcile = resolveReconcileOptions(options.reconcile);

@@ -120,10 +120,9 @@ export class DirectoryCompanies implements Companies {
     let returnedId: unknown;
     try {
       const { deadlineMs } = this.limits;
-      const late = () => new Error(`no result within ${deadlineMs} ms`);
       // The function is async, so that an exception of the directory becomes a rejection.
       const found = (async () => this.#directory.find(id))();
-      const company = await withTimeLimit(found, deadlineMs, this.runtime, late);
+      const company = await withTimeLimit(found, deadlineMs, this.runtime);
       if (company === undefined || company === null) return undefined;
       if (typeof company !== 'object')
         throw new TypeError('it returned something other than a company');

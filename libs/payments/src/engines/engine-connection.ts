@@ -22,9 +22,8 @@ export async function openEngine(
   runtime: PaymentsRuntime,
 ): Promise<void> {
   if (engine.open === undefined) return;
-  const late = (): Error => new Error(`There was no answer within ${OPEN_MS} ms.`);
   try {
-    await withTimeLimit(engine.open(), OPEN_MS, runtime, late);
+    await withTimeLimit(engine.open(), OPEN_MS, runtime);
   } catch (error) {
     if (error instanceof PaymentsError && error.code === 'engine_unsafe') throw error;
     new ModuleLogger('PaymentEngine').warn(

@@ -5,7 +5,7 @@ import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-log.js';
-import { isWhole, optionsInvalid } from '../errors/option-checks.js';
+import { optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { isReference } from '../inbox/receive/event-receiver.js';
@@ -19,9 +19,8 @@ import type {
 } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
-import { assertDate, assertTimes } from '../inbox/store/stored-event.js';
-import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
-import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
+import { assertDate, assertTimes, assertWhole } from '../inbox/store/stored-event.js';
+import { retryUntil, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { firstPollInMs, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
@@ -368,9 +367,7 @@ export class PaymentExpectations {
     query: ExpectationFilter & { readonly limit?: number; readonly after?: string | null } = {},
   ): Promise<ExpectationPage> {
     const { limit = 50, after = null, ...filter } = query;
-    if (!isWhole(limit, 1, 1000)) {
-      throw new TypeError('"limit" must be a whole number of expectations from 1 to 1,000.');
-    }
+    assertWhole('limit', limit, { max: 1000, unit: 'expectations' });
     assertTimes(query);
     const { company } = filter;
     const own = company !== undefined && { company: this.#ownId(company) };
@@ -497,23 +494,19 @@ export class PaymentExpectations {
   /** While the store is down, tries again for 10 s. Returns whether the id was stored. If not, logs the reason. */
   async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
     const endsAt = this.runtime.monotonic() + ATTACH_MS;
-    const backoff = new Backoff(this.runtime, STORE_BACKOFF);
     const failed = (reason: string): false => {
       const line = `The transaction id ${id} of the requested payment ${reference} (company ${company}) was not attached: ${reason}`;
       this.#logger.error(line, { company });
       return false;
     };
-    for (;;) {
-      try {
-        const attached = await this.store.expectations.attach(company, reference, id);
-        // The poll of an overdue expectation is due now.
-        this.poller.wake();
-        return attached === 'attached' || failed(NOT_ATTACHED[attached]);
-      } catch (error) {
-        const waitMs = backoff.nextMs();
-        if (this.runtime.monotonic() + waitMs > endsAt) return failed(describeError(error));
-        await abortableDelay(waitMs, this.runtime, new AbortController().signal);
-      }
+    const attach = async () => this.store.expectations.attach(company, reference, id);
+    try {
+      const attached = await retryUntil(endsAt, attach, this.runtime);
+      // The poll of an overdue expectation is due now.
+      this.poller.wake();
+      return attached === 'attached' || failed(NOT_ATTACHED[attached]);
+    } catch (error) {
+      return failed(describeError(error));
     }
   }
 

@@ -29,8 +29,7 @@ import { boundedError } from '../inbox/store/stored-event.js';
 import { ClaimLoop } from '../inbox/work/claim-loop.js';
 import { InboxWorker } from '../inbox/work/inbox-worker.js';
 import type { InboxCompanion } from '../inbox/work/inbox-worker.js';
-import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
-import { abortableDelay, withTimeLimit } from '../runtime/deadline.js';
+import { retryUntil, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../telemetry/observers.js';
@@ -358,24 +357,17 @@ export class Poller implements InboxCompanion {
     endsAt: number,
     signal: AbortSignal,
   ): Promise<SettledPoll> {
-    const { runtime } = this;
     const { expectations } = this.store;
-    const backoff = new Backoff(runtime, STORE_BACKOFF);
-    for (;;) {
-      try {
-        if (event === null) return await expectations.settlePoll({ ...settlement, event: null });
-        let settled!: SettledPoll;
-        await this.receiver.receiveOwn(event, async (incoming) => {
-          settled = await expectations.settlePoll({ ...settlement, event: incoming });
-          return settled.receipt;
-        });
-        return settled;
-      } catch (error) {
-        const waitMs = backoff.nextMs();
-        if (signal.aborted || runtime.monotonic() + waitMs > endsAt) throw error;
-        await abortableDelay(waitMs, runtime, signal);
-      }
-    }
+    const settle = async (): Promise<SettledPoll> => {
+      if (event === null) return expectations.settlePoll({ ...settlement, event: null });
+      let settled!: SettledPoll;
+      await this.receiver.receiveOwn(event, async (incoming) => {
+        settled = await expectations.settlePoll({ ...settlement, event: incoming });
+        return settled.receipt;
+      });
+      return settled;
+    };
+    return retryUntil(endsAt, settle, this.runtime, signal);
   }
 
   #pollEvent(

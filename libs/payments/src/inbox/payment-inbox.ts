@@ -32,7 +32,8 @@ import type {
 } from './store/inbox-store.js';
 import type { InboxCapabilities, InboxStore, StoredEvent } from './store/inbox-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
-import { assertDate, assertText, assertTimes, MAX_NOTE, MAX_WHO } from './store/stored-event.js';
+import { assertDate, assertText, assertTimes, assertWhole } from './store/stored-event.js';
+import { MAX_NOTE, MAX_WHO } from './store/stored-event.js';
 import { StoredBodies } from './store/body-codec.js';
 
 /** Selects the page of stored events that `PaymentInbox.list()` returns. */
@@ -171,9 +172,7 @@ export class PaymentInbox {
    */
   async list(query: ListQuery = {}): Promise<EventPage> {
     const { order = 'newest', limit = 50, after = null, error, ...filter } = query;
-    if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
-      throw new TypeError('"limit" must be a whole number of events from 1 to 1,000.');
-    }
+    assertWhole('limit', limit, { max: 1000, unit: 'events' });
     assertTimes(query);
     const { events, next } = await this.store.list({ filter, order, limit, after });
     if (error === undefined) return { events, next };
@@ -219,9 +218,7 @@ export class PaymentInbox {
    * @throws TypeError if `minutes` is out of bounds.
    */
   async activity(minutes = 60): Promise<InboxActivity> {
-    if (!Number.isInteger(minutes) || minutes < 1 || minutes > 1440) {
-      throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
-    }
+    assertWhole('minutes', minutes, { max: 1440, unit: 'minutes' });
     return this.store.activity(minutes, this.options.retainEventsMs);
   }
 
@@ -302,9 +299,7 @@ export class PaymentInbox {
    * ```
    */
   async runDue({ forMs = 10_000 }: { readonly forMs?: number } = {}): Promise<RunDueResult> {
-    if (!Number.isInteger(forMs) || forMs < 1 || forMs > 900_000) {
-      throw new TypeError('"forMs" must be a whole number of milliseconds from 1 to 900,000.');
-    }
+    assertWhole('forMs', forMs, { max: 900_000, unit: 'milliseconds' });
     return this.worker.runDue(forMs);
   }
 
@@ -381,9 +376,7 @@ export class PaymentInbox {
    * @throws TypeError if `limit` is out of bounds.
    */
   async prune(limit = 500): Promise<number> {
-    if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
-      throw new TypeError('"limit" must be a whole number of events from 1 to 10,000.');
-    }
+    assertWhole('limit', limit, { max: 10_000, unit: 'events' });
     return this.maintenance.prune(limit);
   }
 }

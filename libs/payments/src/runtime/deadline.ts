@@ -1,3 +1,4 @@
+import { Backoff, STORE_BACKOFF } from './backoff.js';
 import { MAX_TIMER_MS } from './payments-runtime.js';
 import type { PaymentsRuntime } from './payments-runtime.js';
 
@@ -59,13 +60,14 @@ export class Deadline {
 
 /**
  * Resolves or rejects as `work` does. If `work` takes longer than `ms` milliseconds, rejects with the error that `late`
- * creates; the work continues, and its result is ignored. For work that takes an `AbortSignal`, see {@link Deadline}.
+ * creates, by default one that names the limit; the work continues, and its result is ignored. For work that takes an
+ * `AbortSignal`, see {@link Deadline}.
  */
 export function withTimeLimit<T>(
   work: Promise<T>,
   ms: number,
   runtime: Pick<PaymentsRuntime, 'schedule'>,
-  late: () => Error,
+  late = (): Error => new Error(`There was no result within ${ms} ms.`),
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const cancel = runtime.schedule(Math.max(0, ms), () => reject(late()));
@@ -100,24 +102,46 @@ export function abortable<T>(
   });
 }
 
-/** Resolves after `ms` milliseconds, or as soon as the signal is aborted. Never rejects. */
+/** Resolves after `ms` milliseconds, or as soon as the signal, if there is one, is aborted. Never rejects. */
 export function abortableDelay(
   ms: number,
   runtime: Pick<PaymentsRuntime, 'schedule'>,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
+    if (signal?.aborted) return resolve();
     // The timers of the runtime keep no process alive. Without this interval, a script that waits for a call would exit
     // between two attempts.
     const keepAlive = setInterval(() => {}, MAX_TIMER_MS);
     const done = (): void => {
       clearInterval(keepAlive);
       cancel();
-      signal.removeEventListener('abort', done);
+      signal?.removeEventListener('abort', done);
       resolve();
     };
     const cancel = runtime.schedule(ms, done);
-    signal.addEventListener('abort', done, { once: true });
+    signal?.addEventListener('abort', done, { once: true });
   });
+}
+
+/**
+ * Repeats work of the store while it fails. Rejects with the last error if the next try would begin after `endsAt`, on
+ * the monotonic clock, or if the signal is aborted.
+ */
+export async function retryUntil<T>(
+  endsAt: number,
+  work: () => Promise<T>,
+  runtime: PaymentsRuntime,
+  signal?: AbortSignal,
+): Promise<T> {
+  const backoff = new Backoff(runtime, STORE_BACKOFF);
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const waitMs = backoff.nextMs();
+      if (signal?.aborted || runtime.monotonic() + waitMs > endsAt) throw error;
+      await abortableDelay(waitMs, runtime, signal);
+    }
+  }
 }

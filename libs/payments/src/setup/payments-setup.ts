@@ -4,7 +4,6 @@ import { PaymentsApiService } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-log.js';
-import { isWhole } from '../errors/option-checks.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { ADD_HANDLER, HandlerExplorer, NO_HANDLER } from '../events/handler-explorer.js';
 import { HandlerRegistry, isReserved, similarType } from '../events/handler-registry.js';
@@ -14,6 +13,7 @@ import { RECEIVE_OPTIONS } from '../inbox/receive/receive-options.js';
 import type { ResolvedReceiveOptions } from '../inbox/receive/receive-options.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore, StoredEvent } from '../inbox/store/inbox-store.js';
+import { assertWhole } from '../inbox/store/stored-event.js';
 import { abortableDelay, Deadline, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -104,9 +104,7 @@ export class PaymentsSetup {
    */
   async *check(options: SetupCheckOptions = {}): AsyncGenerator<SetupCheck, void> {
     const { only, company, sendTest = false, timeoutMs = 10_000 } = options;
-    if (!isWhole(timeoutMs, 100, 60_000)) {
-      throw new TypeError('"timeoutMs" must be a whole number of milliseconds from 100 to 60,000.');
-    }
+    assertWhole('timeoutMs', timeoutMs, { min: 100, max: 60_000, unit: 'milliseconds' });
     const companies = company === undefined ? this.companies.ids : [company];
     const withToken = new Set<string>();
     const runs = {

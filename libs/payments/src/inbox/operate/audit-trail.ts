@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { InboxStore, RecordKind } from '../store/inbox-store.js';
 import { parsedBody } from '../store/record-store.js';
-import { isWhole } from '../../errors/option-checks.js';
+import { assertWhole } from '../store/stored-event.js';
 
 /** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */
 export interface AuditEntry {
@@ -45,9 +45,7 @@ export class AuditTrail {
 
   /** @throws TypeError if `limit` is out of bounds. */
   async list(show: 'all' | 'actions' | 'views', limit: number): Promise<StoredAuditEntry[]> {
-    if (!isWhole(limit, 1, 1000)) {
-      throw new TypeError('"limit" must be a whole number of entries from 1 to 1,000.');
-    }
+    assertWhole('limit', limit, { max: 1000, unit: 'entries' });
     const kinds: RecordKind[] = show === 'all' ? ['audit', 'view'] : [KINDS[show]];
     const records = await Promise.all(
       kinds.map(async (kind) => this.store.records.list(kind, limit)),

@@ -99,8 +99,7 @@ export class ProcessReports {
     this.#cancel();
     this.#endedAtMs = this.runtime.now();
     const last = this.#report.then(() => this.#put());
-    const late = () => new Error('The store did not respond in time.');
-    await withTimeLimit(last, LAST_REPORT_MS, this.runtime, late).catch(() => undefined);
+    await withTimeLimit(last, LAST_REPORT_MS, this.runtime).catch(() => undefined);
   }
 
   /** See `PaymentInbox.processes()`. */

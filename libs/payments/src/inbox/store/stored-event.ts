@@ -1,3 +1,4 @@
+import { isWhole } from '../../errors/option-checks.js';
 import type { PaymentEventSource } from '../../events/payment-event.js';
 
 /**
@@ -396,6 +397,17 @@ export function assertDate(name: string, value: unknown): void {
   throw new TypeError(
     `"${name}" must be a valid Date; for a text, use new Date(text) with a text such as 2026-01-31T12:00:00Z.`,
   );
+}
+
+/** @throws TypeError unless the value is a whole number within the bounds. `unit` is what the number counts. */
+export function assertWhole(
+  name: string,
+  value: unknown,
+  { min = 1, max, unit }: { readonly min?: number; readonly max: number; readonly unit: string },
+): void {
+  if (isWhole(value, min, max)) return;
+  const bounds = `${min.toLocaleString('en')} to ${max.toLocaleString('en')}`;
+  throw new TypeError(`"${name}" must be a whole number of ${unit} from ${bounds}.`);
 }
 
 /** @throws TypeError unless the value is a text of 1 to `max` characters. */

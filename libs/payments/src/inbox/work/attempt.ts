@@ -195,9 +195,8 @@ export class Attempt {
     }
     // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
     // meanwhile.
-    const late = (): Error => new Error('late');
     const { runtime } = this.services;
-    await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime, late).catch(() => {});
+    await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime).catch(() => {});
     if (this.#commit.done) return this.#committed(failure);
     if (result !== null) this.#logNotStored(failure);
     // An earlier try to settle, whose response was lost, may have taken effect and made another delivery due.

@@ -513,7 +513,7 @@ export class InboxWorker {
       this.#slots.whenIdle(),
       this.#companion?.stop(),
     ]).then(() => true);
-    return withTimeLimit(ended, ms, this.runtime, () => new Error('late')).catch(() => false);
+    return withTimeLimit(ended, ms, this.runtime).catch(() => false);
   }
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {

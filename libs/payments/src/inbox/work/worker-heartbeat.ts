@@ -124,9 +124,8 @@ export class WorkerHeartbeat {
   async retire(graceMs: number): Promise<void> {
     this.#stopped = true;
     this.#cancel();
-    const late = (): Error => new Error(`no response within ${RETIRE_MS} ms`);
     try {
-      await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime, late);
+      await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime);
     } catch (error) {
       this.worker.logger.warn(
         `The closing process could not end its leases in the payment inbox: ${describeError(error)}. If it still ` +

@@ -286,9 +286,8 @@ class InboxReader {
   }
 
   async #read(): Promise<InboxState | null> {
-    const late = (): Error => new Error(`The store did not respond within ${READ_LIMIT_MS} ms.`);
     try {
-      return await withTimeLimit(this.readAll(), READ_LIMIT_MS, systemRuntime, late);
+      return await withTimeLimit(this.readAll(), READ_LIMIT_MS, systemRuntime);
     } catch (error) {
       diag.warn(
         `nestjs-payments: the gauges of the inbox have no values, because the store could not be read. ${describeError(error)}`,

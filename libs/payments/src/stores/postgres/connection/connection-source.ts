@@ -242,9 +242,7 @@ export class ConnectionSource {
    * network may not respond.
    */
   async endWithinTimeout(ended: Promise<void>): Promise<void> {
-    const ms = this.settings.connectTimeoutMs;
-    const late = (): Error => new Error(`The connections did not end within ${ms} ms.`);
-    await withTimeLimit(ended, ms, this.runtime, late).catch(() => {});
+    await withTimeLimit(ended, this.settings.connectTimeoutMs, this.runtime).catch(() => {});
   }
 
   /**
@@ -417,7 +415,7 @@ export async function reachServer(
           `The application waits up to ${startTimeoutMs} ms for the database of the inbox ("startTimeoutMs").`,
         );
       }
-      await abortableDelay(waitMs, runtime, new AbortController().signal);
+      await abortableDelay(waitMs, runtime);
     }
   }
 }
