@@ -287,7 +287,8 @@ export interface OperationEnd<R> {
 @Injectable()
 export class Observers implements OnModuleInit {
   active = false;
-  tracing = false;
+  /** The first observer that can start spans. */
+  #tracer: PaymentsInstrumentation | undefined;
   /** Counts for operators. They are complete without observers, too. */
   readonly facts: ProcessFacts;
   #observers: readonly PaymentsInstrumentation[] = [];
@@ -347,7 +348,7 @@ export class Observers implements OnModuleInit {
   }
 
   /**
-   * Runs `work` in a span of each instrumentation, and passes the trace context of the span to it. Then calls `ended`
+   * Runs `work` in a span, if an observer traces, and passes the trace context of the span to it. Then calls `ended`
    * with the result, or with what `work` threw. `ended` informs the observers, and returns the result of the span.
    * Returns or throws what `work` does. A call of the service is always observed, because its result is also a fact for
    * operators.
@@ -358,18 +359,16 @@ export class Observers implements OnModuleInit {
     ended: (end: OperationEnd<R>) => SpanResult,
   ): Promise<R> {
     if (!this.active && operation.kind !== 'call') return work(null);
-    const spans = this.tracing ? this.#startSpans(operation) : [];
+    const span = this.#startSpan(operation);
     const startedAt = this.runtime.monotonic();
     const end = (result: Omit<OperationEnd<R>, 'durationMs'>): void => {
       const durationMs = this.runtime.monotonic() - startedAt;
       const spanResult = Object.freeze(ended({ ...result, durationMs }));
-      for (const span of spans) this.#attempt('startSpan', () => span.end(spanResult));
+      if (span) this.#attempt('startSpan', () => span.end(spanResult));
     };
     let value: R;
     try {
-      value = await (spans.length === 0
-        ? work(null)
-        : this.#runIn(spans, () => work(this.#traceparentOf(spans))));
+      value = await (span ? this.#runIn(span, () => work(this.#traceparentOf(span))) : work(null));
     } catch (thrown) {
       end({ value: undefined, thrown, ...errorFacts(thrown) });
       throw thrown;
@@ -381,37 +380,28 @@ export class Observers implements OnModuleInit {
   #use(observers: readonly PaymentsInstrumentation[]): void {
     this.#observers = observers;
     this.active = observers.length > 0;
-    this.tracing = false;
+    this.#tracer = undefined;
     this.#callEach('startSpan', (observer) => {
-      this.tracing ||= typeof observer.startSpan === 'function';
+      if (typeof observer.startSpan === 'function') this.#tracer ??= observer;
     });
   }
 
-  #startSpans(operation: TracedOperation): readonly PaymentsSpan[] {
-    Object.freeze(operation);
-    const spans: PaymentsSpan[] = [];
-    this.#callEach('startSpan', (observer) => {
-      const span = observer.startSpan?.(operation);
-      if (typeof span?.run === 'function') spans.push(span);
-      return span;
-    });
-    return spans;
+  #startSpan(operation: TracedOperation): PaymentsSpan | undefined {
+    const tracer = this.#tracer;
+    if (tracer === undefined) return undefined;
+    let span: PaymentsSpan | undefined;
+    this.#attempt('startSpan', () => (span = tracer.startSpan!(Object.freeze(operation))));
+    return typeof span?.run === 'function' ? span : undefined;
   }
 
-  #traceparentOf(spans: readonly PaymentsSpan[]): string | null {
-    let found: string | null = null;
-    for (const span of spans) {
-      this.#attempt('startSpan', () => {
-        const { traceparent } = span;
-        found ??= validTraceparent(traceparent);
-        return traceparent;
-      });
-    }
-    return found;
+  #traceparentOf(span: PaymentsSpan): string | null {
+    let traceparent: unknown;
+    this.#attempt('startSpan', () => (traceparent = span.traceparent));
+    return validTraceparent(traceparent);
   }
 
-  /** Calls `work` exactly once, with the spans as active spans. Returns or throws what `work` does. */
-  #runIn<R>(spans: readonly PaymentsSpan[], work: () => R): R {
+  /** Calls `work` exactly once, with the span as the active span. Returns or throws what `work` does. */
+  #runIn<R>(span: PaymentsSpan, work: () => R): R {
     let result: { readonly value: R } | { readonly thrown: unknown } | undefined;
     const inCallersGuard = callersGuard();
     const once = (): void => {
@@ -422,11 +412,7 @@ export class Observers implements OnModuleInit {
         result = { thrown };
       }
     };
-    const nested = spans.reduceRight<() => void>(
-      (inner, span) => () => this.#attempt('startSpan', () => span.run(inner)),
-      once,
-    );
-    nested();
+    this.#attempt('startSpan', () => span.run(once));
     // An instrumentation may have failed before it called the work.
     once();
     if ('thrown' in result!) throw result.thrown;

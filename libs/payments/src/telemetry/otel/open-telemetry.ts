@@ -42,7 +42,8 @@ const CHECKS = {
 
 /**
  * Traces and measures the module with OpenTelemetry, for the option `observers`. The observer only calls
- * `@opentelemetry/api`, so start the SDK before the application.
+ * `@opentelemetry/api`, so start the SDK before the application. If the application has several such observers, only the
+ * first with `traces` starts spans.
  *
  * @throws PaymentsError `options_invalid`.
  * @example
