@@ -1,6 +1,6 @@
 import type { Companies } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import { parseEnvelope } from '../events/payment-event.js';
+import { parseEnvelope, transactionOf } from '../events/payment-event.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/event-receiver.js';
 import { parseSignatures, requireMatch, signBody } from '../webhook/signature.js';
@@ -26,8 +26,7 @@ export async function toMessage(
   companies: Companies,
 ): Promise<EngineMessage> {
   const key = (await requireCompany(companies, company)).signingKeys[0]!;
-  const { transactionId } = event.data;
-  const subject = typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+  const subject = transactionOf(event);
   const id = `${company}/${event.id}`;
   const partitionkey = subject === null ? id : `${company}/${subject}`;
   const attributes: EngineAttributes = Object.freeze({

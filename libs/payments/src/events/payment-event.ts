@@ -226,6 +226,11 @@ function dropProto(body: object): void {
   for (const value of Object.values(body)) if (isObject(value)) dropProto(value);
 }
 
+/** Returns the id of the transaction of an event; `null` if it has none. */
+export function transactionOf({ data: { transactionId } }: PaymentEvent): string | null {
+  return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+}
+
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }

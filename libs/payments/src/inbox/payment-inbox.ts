@@ -120,13 +120,7 @@ export class PaymentInbox {
     const known = new Map([...unseen, ...handlers].map((handler) => [handler.name, handler]));
     return [...known.values()]
       .filter(({ name }) => !isReserved(name))
-      .map(({ name, patterns, firstSeenAt, lastSeenAt }) => ({
-        name,
-        patterns,
-        here: this.registry.get(name) !== undefined,
-        firstSeenAt,
-        lastSeenAt,
-      }))
+      .map((handler) => ({ ...handler, here: this.registry.get(handler.name) !== undefined }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 

@@ -106,7 +106,8 @@ export class RejectionLog {
   logUnexpected(error: unknown): void {
     if (error instanceof RequestClosedError) return;
     const message = 'A webhook request failed unexpectedly; the log contains the error.';
-    this.#notify({ code: 'inbox_unavailable', message }, null);
+    const info = { code: 'inbox_unavailable', message, company: null, eventId: null } as const;
+    this.observers.requestRejected(info);
     this.#log.error(
       'unexpected',
       `A webhook request failed unexpectedly: ${describeError(error)}${framesOf(error)}`,
@@ -124,7 +125,8 @@ export class RejectionLog {
       error instanceof AdmissionCheckError
         ? [`${code} ${error.status}`, error.reason]
         : [code, message];
-    this.#notify({ code, message: reason }, company ?? null);
+    const info = { code, message: reason, company: company ?? null, eventId: null };
+    this.observers.requestRejected(info);
     // The company directory has logged its own failure.
     if (code === 'directory_unavailable') return;
     if (unread) {
@@ -135,12 +137,5 @@ export class RejectionLog {
     this.#log.warn(subject, `A webhook request${of} was rejected (${code}). ${reason}`, {
       company,
     });
-  }
-
-  #notify(
-    { code, message }: Pick<PaymentsError, 'code' | 'message'>,
-    company: string | null,
-  ): void {
-    this.observers.requestRejected({ code, message, company, eventId: null });
   }
 }

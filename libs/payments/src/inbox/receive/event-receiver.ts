@@ -4,7 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { shown } from '../../errors/option-checks.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
-import { isObject, TEST_EVENT_TYPE } from '../../events/payment-event.js';
+import { isObject, TEST_EVENT_TYPE, transactionOf } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
@@ -320,16 +320,23 @@ export class EventReceiver {
 
   #observed(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
     const { observers } = this;
-    const store = (event: VerifiedEvent) => this.#store(event, receive);
-    return observers.active ? observeReceipt(verified, observers, store) : store(verified);
+    if (!observers.active) return this.#store(verified, receive, null);
+    return observeReceipt(verified, observers, (own) => this.#store(verified, receive, own));
   }
 
-  async #store(verified: VerifiedEvent, receive: StoreEvent): Promise<ReceivedEvent | null> {
+  /** @param traceparent the trace context of the span of the receipt; `null` without a span */
+  async #store(
+    verified: VerifiedEvent,
+    receive: StoreEvent,
+    traceparent: string | null,
+  ): Promise<ReceivedEvent | null> {
     const { company, event, storedId, raw } = verified;
+    // The spans of the attempts link to the span of the receipt.
+    const headers = traceparent === null ? verified.headers : { ...verified.headers, traceparent };
     const summary = summaryOf(event, this.options.summary, this.#throttled);
     const stored = await this.bodies.encode(raw, { company, id: storedId });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
-      const incoming = this.#incoming(verified, stored, summary);
+      const incoming = this.#incoming(verified, { raw: stored, headers, summary });
       const receipt = await receive(incoming);
       if (receipt === null) return null;
       if (receipt.outcome !== 'outdated') {
@@ -346,30 +353,29 @@ export class EventReceiver {
     );
   }
 
-  #incoming(verified: VerifiedEvent, raw: Buffer, summary: StoredSummary | null): IncomingEvent {
-    const { company, event, storedId, headers, source } = verified;
+  #incoming(
+    { company, event, storedId, source }: VerifiedEvent,
+    stored: Pick<IncomingEvent, 'raw' | 'headers' | 'summary'>,
+  ): IncomingEvent {
     const { eventType, timestamp } = event;
-    const { transactionId, externalReference } = event.data;
+    const { externalReference } = event.data;
     const { catalog, options } = this;
     const stale = isStale(event, this.runtime.now(), this.maxAgeMs);
     const polled = options.polled.has(eventType) || catalog.polledTypes.includes(eventType);
-    const hasTransaction = typeof transactionId === 'string' && transactionId !== '';
     return {
+      ...stored,
       company,
       id: storedId,
       eventType,
       occurredAt: new Date(timestamp),
-      orderingKey: hasTransaction ? transactionId : null,
+      orderingKey: transactionOf(event),
       oncePerTransaction: polled || options.oncePerTransaction.has(eventType),
-      raw,
-      headers,
       stale,
       handlers: stale ? [] : catalog.matching(eventType, source),
       catalogVersion: catalog.current.version,
       assign: null,
       source,
       reference: isReference(externalReference) ? externalReference : null,
-      summary,
       // A stale event fulfils no expectation, because no handler runs: the payment still needs an event.
       fulfils: polled && !stale,
     };
@@ -484,38 +490,23 @@ export function isStale(
   return nowMs - Date.parse(timestamp) > maxAgeMs && eventType !== TEST_EVENT_TYPE;
 }
 
-/** Stores an event with the trace context of its span, so that the spans of its attempts can link to this span. */
 function observeReceipt(
-  verified: VerifiedEvent,
+  { company, event, headers, source }: VerifiedEvent,
   observers: Observers,
-  store: (event: VerifiedEvent) => Promise<ReceivedEvent | null>,
+  store: (traceparent: string | null) => Promise<ReceivedEvent | null>,
 ): Promise<ReceivedEvent | null> {
-  const { company, event, headers } = verified;
-  const { transactionId } = event.data;
   const facts = {
     company,
     eventId: event.id,
     eventType: event.eventType,
-    transactionId: typeof transactionId === 'string' && transactionId !== '' ? transactionId : null,
-    source: verified.source,
+    transactionId: transactionOf(event),
+    source,
     occurredAtMs: Date.parse(event.timestamp),
   };
   const traceparent = validTraceparent(headers['traceparent']);
-  const withTraceparent = (own: string | null): VerifiedEvent => {
-    if (own === null) return verified;
-    const { raw, arrivedAt, source } = verified;
-    return new VerifiedEvent(
-      company,
-      event,
-      raw,
-      arrivedAt,
-      { ...headers, traceparent: own },
-      source,
-    );
-  };
   return observers.observe(
     { kind: 'receive', traceparent, ...facts },
-    (own) => store(withTraceparent(own)),
+    store,
     ({ value: received, durationMs, error, errorCode }) => {
       if (!received) return { outcome: error === null ? 'not stored' : 'failed', error, errorCode };
       const outcome = notify(received, { ...facts, durationMs }, observers);

@@ -59,8 +59,8 @@ export class OutcomeWatches {
 
 /** The outcomes of one event's attempts since the watch started. */
 export class OutcomeWatch {
-  readonly #done: string[] = [];
-  readonly #failed: string[] = [];
+  /** By handler. A handler that failed and then succeeded in a later attempt is done. */
+  readonly #outcomes = new Map<string, AttemptOutcome>();
   #onChange: () => void = () => {};
   #abandoned = false;
 
@@ -70,7 +70,7 @@ export class OutcomeWatch {
   ) {}
 
   add(handler: string, outcome: AttemptOutcome): void {
-    (outcome === 'done' ? this.#done : this.#failed).push(handler);
+    if (this.#outcomes.get(handler) !== 'done') this.#outcomes.set(handler, outcome);
     this.#onChange();
   }
 
@@ -82,7 +82,7 @@ export class OutcomeWatch {
 
   /** Whether an attempt of that handler has ended since the watch started. */
   hasEnded(handler: string): boolean {
-    return this.#done.includes(handler) || this.#failed.includes(handler);
+    return this.#outcomes.has(handler);
   }
 
   /** Resolves with the handlers that failed, once an attempt of each of `handlers` has ended. */
@@ -90,8 +90,7 @@ export class OutcomeWatch {
     return new Promise((resolve) => {
       this.#onChange = () => {
         if (!this.#abandoned && !handlers.every((handler) => this.hasEnded(handler))) return;
-        // A handler that failed and then succeeded in a later attempt does not count as failed.
-        resolve(handlers.filter((handler) => !this.#done.includes(handler)));
+        resolve(handlers.filter((handler) => this.#outcomes.get(handler) !== 'done'));
       };
       this.#onChange();
     });
