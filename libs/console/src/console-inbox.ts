@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PaymentExpectations, PaymentInbox, PaymentsSetup, ThrottledLog } from 'nestjs-payments';
-import type { SetupCheck, SetupCheckName, StoredEvent, StoredExpectation } from 'nestjs-payments';
+import type { SetupCheck, StoredEvent, StoredExpectation } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
@@ -84,7 +84,7 @@ export class ConsoleInbox implements OnModuleInit {
   }
 
   /** Runs one check of the setup. `webhook` sends a test webhook. */
-  async checkSetup(only: SetupCheckName, company?: string): Promise<SetupCheck[]> {
+  async checkSetup(only: SetupCheck['name'], company?: string): Promise<SetupCheck[]> {
     const setup = this.modules.get(PaymentsSetup, { strict: false });
     const checks: SetupCheck[] = [];
     const selected = company === undefined ? {} : { company };

@@ -6,7 +6,7 @@ import type {
   ExpectationFilter,
   ExpectationState,
   ListQuery,
-  SetupCheckName,
+  SetupCheck,
 } from 'nestjs-payments';
 import {
   AnyText,
@@ -269,7 +269,7 @@ export class PauseDto extends HandlerDto {
 
 export class SetupDto {
   @Choice(SETUP_CHECKS)
-  check!: SetupCheckName;
+  check!: SetupCheck['name'];
 
   /** The company to check. */
   @Optional()

@@ -53,17 +53,11 @@ export type {
   SelectionResult,
 } from './inbox/operate/inbox-redrive.js';
 export type { InboxProcess, ProcessReport } from './inbox/operate/process-reports.js';
-export type {
-  CompanyFacts,
-  FactsSnapshot,
-  RequestCounts,
-  ServiceResponse,
-} from './telemetry/process-facts.js';
+export type { CompanyFacts, FactsSnapshot, RequestCounts } from './telemetry/process-facts.js';
 export type { RedriveJob, RedriveJobOptions } from './inbox/operate/redrive-jobs.js';
 export type { ReceiveOptions } from './inbox/receive/receive-options.js';
 export type { WorkerOptions } from './inbox/work/worker-options.js';
 export type { InboxDefinition } from './inbox/store/inbox-store.js';
-export { COUNT_CAP } from './inbox/store/stored-event.js';
 export { NOT_REQUESTED_CODES, PaymentExpectations } from './expectations/payment-expectations.js';
 export type {
   ExpectationKey,
@@ -72,7 +66,6 @@ export type {
 } from './expectations/payment-expectations.js';
 export { byStatus } from './expectations/reconcile-options.js';
 export type {
-  ExpectedPayment,
   Interpretation,
   InterpretTransaction,
   ReconcileOptions,
@@ -80,7 +73,6 @@ export type {
 export type {
   ActivityCounts,
   ActivityMinute,
-  CancelReason,
   CappedCount,
   DeliveryAttempt,
   DeliveryState,
@@ -120,11 +112,7 @@ export { exponential, fixed, none } from './events/retry-schedule.js';
 export type { ExponentialOptions, RetrySchedule } from './events/retry-schedule.js';
 export { PAYMENTS_CONTEXT } from './events/handler-invoker.js';
 export { OnPaymentEvent, OnPaymentOverdue } from './events/on-payment-event.decorator.js';
-export type {
-  MatchedType,
-  OnPaymentEventOptions,
-  PaymentEventHandler,
-} from './events/on-payment-event.decorator.js';
+export type { MatchedType, OnPaymentEventOptions } from './events/on-payment-event.decorator.js';
 export type {
   Commit,
   PaymentEvent,
@@ -138,11 +126,7 @@ export type {
   TransactionCompletedData,
 } from './events/payment-event.js';
 
-export type {
-  StandardSchema,
-  StandardSchemaIssue,
-  StandardSchemaResult,
-} from './events/standard-schema.js';
+export type { StandardSchema, StandardSchemaResult } from './events/standard-schema.js';
 
 export { PaymentsApiService } from './api/payments-api.service.js';
 export type {
@@ -156,10 +140,9 @@ export type {
 export { PaymentsApiError } from './api/api-error.js';
 export type { ApiErrorFacts } from './api/api-error.js';
 export { PaymentsTokenError } from './api/access-token.js';
-export type { TokenCheck, TokenFailure } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
 export { PaymentsSetup, SETUP_CHECKS } from './setup/payments-setup.js';
-export type { SetupCheck, SetupCheckName, SetupCheckOptions } from './setup/payments-setup.js';
+export type { SetupCheck, SetupCheckOptions } from './setup/payments-setup.js';
 
 export type { ObserverInfo, PaymentsObserver } from './telemetry/observers.js';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent } from 'nestjs-payments';
-import type { Company, SetupCheckName } from 'nestjs-payments';
+import type { Company, SetupCheck } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PaymentsEmulator } from 'payments-emulator';
 import { express } from '../../support/http/express.js';
@@ -64,7 +64,7 @@ interface Mistake {
   readonly companies?: string[];
   /** The line that names the mistake, and what its message and its fix contain. */
   readonly named: readonly [
-    name: SetupCheckName,
+    name: SetupCheck['name'],
     state: 'failed' | 'warning',
     message: RegExp,
     fix: RegExp,

@@ -60,10 +60,10 @@ export class CompanyApi implements PaymentsApi {
    * Requests a token to check the credentials, and returns how long it is valid and how long the request took, or why
    * there is no token. Calls do not use this token.
    *
-   * @param company id of the company. Default: the company of this API
+   * @internal `PaymentsSetup` calls this method.
    * @throws PaymentsError `company_unknown`
    */
-  async checkToken(company: string = this.company): Promise<TokenCheck> {
+  async checkToken(company: string): Promise<TokenCheck> {
     return this.#client.checkToken(company);
   }
 

@@ -67,13 +67,6 @@ export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 /** The decorated methods of each prototype in this process, to find classes that the application does not provide. */
 export const DECORATED = new Map<object, ReadonlySet<string>>();
 
-/** Signature of a handler method: it takes the event and, optionally, the context. */
-export type PaymentEventHandler<T extends PaymentEventType, D> = (
-  event: PaymentEvent<T, D>,
-  // `never` accepts a handler for any transaction type, which depends on the inbox.
-  context: PaymentEventContext<never>,
-) => unknown;
-
 /** The event types that a pattern matches: the pattern itself, or any type if the pattern ends in `*`. */
 export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}.*` ? string : T;
 
@@ -147,7 +140,8 @@ function handlerDecorator<T extends string, D extends object>(
 ) {
   const options = checkFields(name, given, CHECKS);
   assertOneCheck(name, options);
-  return <M extends PaymentEventHandler<T, D>>(
+  // `never` accepts a handler for any transaction type, which depends on the inbox.
+  return <M extends (event: PaymentEvent<T, D>, context: PaymentEventContext<never>) => unknown>(
     target: object,
     method: string,
     descriptor: TypedPropertyDescriptor<M>,

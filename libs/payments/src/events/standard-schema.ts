@@ -17,14 +17,13 @@ export interface StandardSchema<Output = unknown> {
 /** The result of a {@link StandardSchema}: the data, or where the data does not match the schema. */
 export type StandardSchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly StandardSchemaIssue[] };
-
-/** A place at which data does not match a {@link StandardSchema}. */
-export interface StandardSchemaIssue {
-  /** The module does not use the message, because it may contain a value. */
-  readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-}
+  | {
+      readonly issues: readonly {
+        /** The module does not use the message, because it may contain a value. */
+        readonly message: string;
+        readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+      }[];
+    };
 
 /** A plain name of a field. Any other key may be a value, for example a phone number that is a key of a record. */
 const FIELD = /^[A-Za-z_$][\w$-]{0,63}$/;
@@ -33,7 +32,7 @@ const FIELD = /^[A-Za-z_$][\w$-]{0,63}$/;
  * Returns the paths of issues, such as `items[0].amount`, each once; `data` for the data itself. A key that is no plain
  * name of a field becomes `*`.
  */
-export function pathsOf(issues: readonly StandardSchemaIssue[]): string[] {
+export function pathsOf(issues: NonNullable<StandardSchemaResult<unknown>['issues']>): string[] {
   const paths = issues.map(({ path = [] }) =>
     path
       .map((segment) => (typeof segment === 'object' ? segment.key : segment))

@@ -20,18 +20,16 @@ export const RECONCILE_OPTIONS = Symbol('PAYMENTS_RECONCILE_OPTIONS');
 export type Interpretation =
   'pending' | 'unknown' | { readonly eventType: string; readonly data?: object };
 
-/** The expected payment that a transaction belongs to. */
-export interface ExpectedPayment {
-  readonly company: string;
-  readonly reference: string;
-  readonly transactionId: string;
-}
-
 /** Returns the meaning of the body of `GET /v1/transactions/{id}`; see {@link ReconcileOptions.interpret}. */
 export interface InterpretTransaction {
   (
     transaction: PaymentTransaction,
-    payment: ExpectedPayment,
+    /** The expected payment that the transaction belongs to. */
+    payment: {
+      readonly company: string;
+      readonly reference: string;
+      readonly transactionId: string;
+    },
   ): Interpretation | Promise<Interpretation>;
   /** The event types that the function can return. Default of {@link ReconcileOptions.eventTypes}. */
   readonly eventTypes?: readonly string[];
@@ -82,14 +80,9 @@ export interface ReconcileOptions {
   concurrency?: number;
 }
 
-export interface ResolvedReconcileOptions {
-  readonly interpret: InterpretTransaction;
-  readonly find: ReconcileOptions['find'] | null;
-  readonly schedule: readonly number[];
-  readonly eventTypes: readonly string[];
-  readonly maxPollsPerSecond: number;
-  readonly concurrency: number;
-}
+export type ResolvedReconcileOptions = Readonly<
+  Required<Omit<ReconcileOptions, 'find'>> & { find: ReconcileOptions['find'] | null }
+>;
 
 const MAX_TYPES = 100;
 const isFunction = (value: unknown): boolean => typeof value === 'function';

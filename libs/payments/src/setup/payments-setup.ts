@@ -23,11 +23,10 @@ import { WebhookRoutes } from '../webhook/webhook-routes.js';
 
 /** The names of the checks, in the order in which they run. */
 export const SETUP_CHECKS = ['settings', 'token', 'inbox', 'handlers', 'webhook'] as const;
-export type SetupCheckName = (typeof SETUP_CHECKS)[number];
 
 /** One line of a check of the setup. It contains no secret, no token and no payload. */
 export interface SetupCheck {
-  readonly name: SetupCheckName;
+  readonly name: (typeof SETUP_CHECKS)[number];
   /** The company that was checked; `null` for `inbox` and `handlers`, and if no company was selected. */
   readonly company: string | null;
   /**
@@ -46,7 +45,7 @@ export interface SetupCheck {
 /** Options of {@link PaymentsSetup.check}. */
 export interface SetupCheckOptions {
   /** Runs only this check. Default: all checks. */
-  only?: SetupCheckName;
+  only?: SetupCheck['name'];
   /** Checks only this company. Necessary if a directory finds the companies. Default: every company in the options. */
   company?: string;
   /** Whether the service sends a test webhook (`POST /v1/webhooks/test`) for each checked company. Default `false`. */
@@ -143,7 +142,7 @@ export class PaymentsSetup {
   }
 
   async *#findings(
-    name: SetupCheckName,
+    name: SetupCheck['name'],
     company: string | null,
     check: () => Promise<Finding | readonly Finding[]>,
   ): AsyncGenerator<SetupCheck, void> {
@@ -348,7 +347,7 @@ export class PaymentsSetup {
   }
 }
 
-const FIX: Readonly<Record<SetupCheckName, string>> = {
+const FIX: Readonly<Record<SetupCheck['name'], string>> = {
   settings: 'Compare the id with the ids in "companies", or correct the directory.',
   token:
     'Check "baseUrl" (PAYMENTS_BASE_URL), which must not end in /v1, and "clientId" and "clientSecret"; sandbox and ' +
@@ -382,6 +381,6 @@ function messageOf(error: unknown): string {
   return error instanceof PaymentsError ? error.message : describeError(error);
 }
 
-function lineOf(name: SetupCheckName, company: string | null, finding: Finding): SetupCheck {
+function lineOf(name: SetupCheck['name'], company: string | null, finding: Finding): SetupCheck {
   return { name, company, fix: null, ...finding };
 }

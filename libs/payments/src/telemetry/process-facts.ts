@@ -41,21 +41,19 @@ export interface CompanyFacts {
    */
   readonly secrets: readonly { readonly id: string; readonly verifiedAtMs: number | null }[];
   /** The newest token request; `errorCode` is `null` if the service returned a token. `null` without a request. */
-  readonly token: ServiceResponse | null;
+  readonly token: {
+    /** When it ended, by the process clock, in milliseconds since the epoch. */
+    readonly atMs: number;
+    readonly errorCode: PaymentsErrorCode | null;
+  } | null;
   /** The newest call that failed, with the status of its last response; `null` if none failed. */
-  readonly lastError: (ServiceResponse & { readonly status: number | null }) | null;
+  readonly lastError:
+    (NonNullable<CompanyFacts['token']> & { readonly status: number | null }) | null;
   /** Number of calls since the process started, and how many of them failed. */
   readonly calls: number;
   readonly failedCalls: number;
   /** Durations of the newest 20 calls with all their attempts, in milliseconds, newest last. */
   readonly callsMs: readonly number[];
-}
-
-/** The result of a token request or a call: `errorCode` is `null` if it succeeded. */
-export interface ServiceResponse {
-  /** When it ended, by the process clock, in milliseconds since the epoch. */
-  readonly atMs: number;
-  readonly errorCode: PaymentsErrorCode | null;
 }
 
 /** The counts and facts of a process: only values that JSON can represent. */

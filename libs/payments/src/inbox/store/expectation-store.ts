@@ -55,14 +55,6 @@ export interface NewExpectation extends Pick<
   readonly firstPollInMs: number;
 }
 
-/** Who cancelled an expectation, and why. */
-export interface CancelReason {
-  /** The name of the operator, 1 to 100 characters; `null` if the application cancelled the expectation. */
-  readonly by: string | null;
-  /** Why, 1 to 500 characters; `null` if no reason was given. */
-  readonly note: string | null;
-}
-
 /** An expectation as stored. */
 export interface StoredExpectation {
   readonly company: string;
@@ -108,7 +100,13 @@ export interface StoredExpectation {
     readonly eventType: string;
   } | null;
   /** When and why the expectation was cancelled; `null` unless the state is `cancelled`. */
-  readonly cancelled: (CancelReason & { readonly at: Date }) | null;
+  readonly cancelled: {
+    readonly at: Date;
+    /** The name of the operator, 1 to 100 characters; `null` if the application cancelled the expectation. */
+    readonly by: string | null;
+    /** Why, 1 to 500 characters; `null` if no reason was given. */
+    readonly note: string | null;
+  } | null;
   /** One line about the last poll that contradicted the inbox, at most 1,000 characters; `null` if there was none. */
   readonly contradiction: string | null;
   /**
@@ -117,6 +115,8 @@ export interface StoredExpectation {
    */
   readonly otherEventId: string | null;
 }
+
+export type CancelReason = Omit<NonNullable<StoredExpectation['cancelled']>, 'at'>;
 
 /** The right to settle one poll. */
 export interface PollLease {
