@@ -129,11 +129,11 @@ export type {
 export type { StandardSchema, StandardSchemaResult } from './events/standard-schema.js';
 
 export { PaymentsApiService } from './api/payments-api.service.js';
+export type { PaymentsApi } from './api/payments-api.service.js';
 export type {
   ApiMethod,
   ApiResponse,
   CallOptions,
-  PaymentsApi,
   PaymentTransaction,
   RequestOptions,
 } from './api/payments-api.js';

@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { resolveApiOptions } from './api/api-options.js';
-import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api-options.js';
+import type { PaymentsApiOptions } from './api/api-options.js';
 import {
   DEFAULT_COMPANY,
   ListedCompanies,
@@ -16,14 +16,11 @@ import type { BodyCodec } from './inbox/store/body-codec.js';
 import { memoryInbox } from './stores/memory/memory-store.js';
 import type { InboxDefinition } from './inbox/store/inbox-store.js';
 import { resolveReconcileOptions } from './expectations/reconcile-options.js';
-import type {
-  ReconcileOptions,
-  ResolvedReconcileOptions,
-} from './expectations/reconcile-options.js';
+import type { ReconcileOptions } from './expectations/reconcile-options.js';
 import { resolveReceiveOptions } from './inbox/receive/receive-options.js';
-import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive/receive-options.js';
+import type { ReceiveOptions } from './inbox/receive/receive-options.js';
 import { resolveWorkerOptions } from './inbox/work/worker-options.js';
-import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/work/worker-options.js';
+import type { WorkerOptions } from './inbox/work/worker-options.js';
 import { ModuleRuntime, systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 import { ModuleLogger, ThrottledLog } from './errors/module-log.js';
@@ -33,7 +30,7 @@ import { callersGuard, guard } from './errors/unhandled-rejections.js';
 import { resolveObservers } from './telemetry/observers.js';
 import type { PaymentsObserver } from './telemetry/observers.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
-import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
+import type { WebhookOptions } from './webhook/webhook-options.js';
 
 /**
  * Options of `PaymentsModule`. The options configure either one company, with `clientId`, `clientSecret` and
@@ -119,24 +116,8 @@ export interface PaymentsOptionsFactory {
   createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
 }
 
-export interface ResolvedPaymentsOptions {
-  readonly companies: Companies;
-  readonly inbox: InboxDefinition;
-  /** `null` if the option is not set. */
-  readonly relay: EventRelay | null;
-  /** `null` if the option is not set. */
-  readonly source: MessageSource | null;
-  readonly bodyCodec: BodyCodec | null;
-  readonly receive: ResolvedReceiveOptions;
-  readonly webhook: ResolvedWebhookOptions;
-  readonly worker: ResolvedWorkerOptions;
-  readonly api: ResolvedApiOptions;
-  /** `null` if the option is not set. */
-  readonly reconcile: ResolvedReconcileOptions | null;
-  readonly observers: NonNullable<PaymentsModuleOptions['observers']>;
-  readonly checkSetup: boolean;
-  readonly runtime: ModuleRuntime;
-}
+/** An option that is not set is `null`. */
+export type ResolvedPaymentsOptions = ReturnType<typeof resolveOptions>;
 
 const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {
   baseUrl: true,
@@ -170,7 +151,7 @@ const COMPANY_NAMES: Readonly<Record<keyof Company, true>> = {
 };
 
 /** @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix. */
-export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
+export function resolveOptions(options: PaymentsModuleOptions) {
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid('the options must be an object with the fields of PaymentsModuleOptions.');
   }

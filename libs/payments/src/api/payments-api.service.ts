@@ -12,7 +12,6 @@ import type {
   ApiMethod,
   ApiResponse,
   CallOptions,
-  PaymentsApi,
   PaymentTransaction,
   RequestOptions,
 } from './payments-api.js';
@@ -20,11 +19,26 @@ import type {
 const TRANSACTION = '/v1/transactions/{id}';
 const TEST_WEBHOOK = '/v1/webhooks/test';
 
-export class CompanyApi implements PaymentsApi {
+/**
+ * The payments service for one company. Every method sends the company's token, ends by its deadline, and rejects with
+ *
+ * - `TypeError` for an invalid argument, before a request is sent;
+ * - {@link PaymentsTokenError} if there is no token;
+ * - {@link PaymentsError} `company_unknown` if there is no such company;
+ * - {@link PaymentsApiError} for everything else.
+ *
+ * The option `retry` decides when a GET is retried. Other methods are retried only if no byte can have reached the
+ * service. If it is unknown whether the call had an effect, the error is `outcome_unknown`.
+ *
+ * `get`, `post`, `put`, `patch` and `delete` resolve to the response body: the parsed value if it is JSON, otherwise
+ * its text, `undefined` if it is empty.
+ */
+export class PaymentsApi {
   readonly #client: ApiClient;
 
   constructor(
     client: ApiClient,
+    /** Id of the company that the calls are made for. */
     readonly company: string,
   ) {
     if (typeof company !== 'string' || company === '') {
@@ -38,6 +52,15 @@ export class CompanyApi implements PaymentsApi {
     return this.#client;
   }
 
+  /**
+   * Returns a transaction in its authoritative current state (`GET /v1/transactions/{id}`). Rejects with
+   * `response_invalid` if the response is not a JSON object.
+   *
+   * @example
+   * ```ts
+   * const transaction = await payments.getTransaction(event.data.transactionId);
+   * ```
+   */
   async getTransaction<T extends object = PaymentTransaction>(
     id: string,
     options: CallOptions = {},
@@ -52,6 +75,10 @@ export class CompanyApi implements PaymentsApi {
     return response.body;
   }
 
+  /**
+   * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
+   * shows whether the service could send the event; its fields are not documented.
+   */
   async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
     return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
   }
@@ -67,26 +94,42 @@ export class CompanyApi implements PaymentsApi {
     return this.#client.checkToken(company);
   }
 
+  /** Sends `GET path`. */
   async get<T = unknown>(path: string, options: Omit<RequestOptions, 'body'> = {}): Promise<T> {
     return (await this.request<T>('GET', path, options)).body;
   }
 
+  /** Sends `POST path`. */
   async post<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('POST', path, options)).body;
   }
 
+  /** Sends `PUT path`. */
   async put<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('PUT', path, options)).body;
   }
 
+  /** Sends `PATCH path`. */
   async patch<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('PATCH', path, options)).body;
   }
 
+  /** Sends `DELETE path`. */
   async delete<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
     return (await this.request<T>('DELETE', path, options)).body;
   }
 
+  /**
+   * Makes a call with any method and returns the complete response.
+   *
+   * @param path starts with `/` and is relative to the company's base URL. An absolute URL, `//host`, `..`, a
+   *   backslash, a query, a fragment or characters that need percent-encoding cause a `TypeError`. Encode ids with
+   *   `encodeURIComponent`.
+   * @example
+   * ```ts
+   * const { body, requestId } = await payments.request('POST', '/v1/some-endpoint', { body: { amount: 100 } });
+   * ```
+   */
   async request<T = unknown>(
     method: ApiMethod,
     path: string,
@@ -109,7 +152,7 @@ export class CompanyApi implements PaymentsApi {
  * ```
  */
 @Injectable()
-export class PaymentsApiService extends CompanyApi implements OnApplicationShutdown {
+export class PaymentsApiService extends PaymentsApi implements OnApplicationShutdown {
   constructor(
     @Inject(COMPANIES) companies: Companies,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
@@ -126,7 +169,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * @throws TypeError if `id` is empty or not a string
    */
   forCompany(id: string): PaymentsApi {
-    return new CompanyApi(this.client, id);
+    return new PaymentsApi(this.client, id);
   }
 
   /**

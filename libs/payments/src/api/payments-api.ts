@@ -63,73 +63,6 @@ export interface ApiResponse<T = unknown> {
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 
-/**
- * The payments service for one company. Every method sends the company's token, ends by its deadline, and rejects with
- *
- * - `TypeError` for an invalid argument, before a request is sent;
- * - {@link PaymentsTokenError} if there is no token;
- * - {@link PaymentsError} `company_unknown` if there is no such company;
- * - {@link PaymentsApiError} for everything else.
- *
- * The option `retry` decides when a GET is retried. Other methods are retried only if no byte can have reached the
- * service. If it is unknown whether the call had an effect, the error is `outcome_unknown`.
- *
- * `get`, `post`, `put`, `patch` and `delete` resolve to the response body: the parsed value if it is JSON, otherwise
- * its text, `undefined` if it is empty.
- */
-export interface PaymentsApi {
-  /** Id of the company that the calls are made for. */
-  readonly company: string;
-
-  /**
-   * Returns a transaction in its authoritative current state (`GET /v1/transactions/{id}`). Rejects with
-   * `response_invalid` if the response is not a JSON object.
-   *
-   * @example
-   * ```ts
-   * const transaction = await payments.getTransaction(event.data.transactionId);
-   * ```
-   */
-  getTransaction<T extends object = PaymentTransaction>(
-    id: string,
-    options?: CallOptions,
-  ): Promise<T>;
-
-  /**
-   * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
-   * shows whether the service could send the event; its fields are not documented.
-   */
-  sendTestWebhook<T = unknown>(options?: CallOptions): Promise<T>;
-
-  /** Sends `GET path`. */
-  get<T = unknown>(path: string, options?: Omit<RequestOptions, 'body'>): Promise<T>;
-  /** Sends `POST path`. */
-  post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
-  /** Sends `PUT path`. */
-  put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
-  /** Sends `PATCH path`. */
-  patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
-  /** Sends `DELETE path`. */
-  delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
-
-  /**
-   * Makes a call with any method and returns the complete response.
-   *
-   * @param path starts with `/` and is relative to the company's base URL. An absolute URL, `//host`, `..`, a
-   *   backslash, a query, a fragment or characters that need percent-encoding cause a `TypeError`. Encode ids with
-   *   `encodeURIComponent`.
-   * @example
-   * ```ts
-   * const { body, requestId } = await payments.request('POST', '/v1/some-endpoint', { body: { amount: 100 } });
-   * ```
-   */
-  request<T = unknown>(
-    method: ApiMethod,
-    path: string,
-    options?: RequestOptions,
-  ): Promise<ApiResponse<T>>;
-}
-
 export interface CallSpec {
   method: ApiMethod;
   path: string;
@@ -139,7 +72,7 @@ export interface CallSpec {
 }
 
 export interface ApiClient {
-  /** Makes one call. Rejects as {@link PaymentsApi} describes. */
+  /** Makes one call. Rejects as `PaymentsApi` describes. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
   /** Requests a token that no call uses. @throws PaymentsError `company_unknown` */
   checkToken(companyId: string): Promise<TokenCheck>;

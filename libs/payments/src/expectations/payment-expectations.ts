@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiError } from '../api/api-error.js';
-import type { PaymentsApi } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
+import type { PaymentsApi } from '../api/payments-api.service.js';
 import { COMPANIES, DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import type { Companies } from '../companies/company.js';
 import { ModuleLogger } from '../errors/module-log.js';

@@ -1,7 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsApiError } from '../api/api-error.js';
-import type { PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
+import type { PaymentTransaction } from '../api/payments-api.js';
 import { PaymentsApiService } from '../api/payments-api.service.js';
+import type { PaymentsApi } from '../api/payments-api.service.js';
 import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError } from '../errors/payments-error.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
@@ -131,10 +132,6 @@ export class Poller implements InboxCompanion {
 
   get idle(): boolean {
     return this.#running.size === 0 && !this.#loop.busy;
-  }
-
-  start(): void {
-    this.#loop.claimSoon();
   }
 
   wake(): void {

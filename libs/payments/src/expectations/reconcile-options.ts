@@ -1,4 +1,5 @@
-import type { CallOptions, PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
+import type { CallOptions, PaymentTransaction } from '../api/payments-api.js';
+import type { PaymentsApi } from '../api/payments-api.service.js';
 import { checkFields, mustBe, optional, optionsInvalid, whole } from '../errors/option-checks.js';
 import type { OptionChecks } from '../errors/option-checks.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';

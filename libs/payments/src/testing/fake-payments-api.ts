@@ -2,14 +2,8 @@ import type { TokenCheck } from '../api/access-token.js';
 import { PaymentsApiError, statusError } from '../api/api-error.js';
 import type { ApiErrorFacts } from '../api/api-error.js';
 import { checkPath } from '../api/call-request.js';
-import { CompanyApi } from '../api/payments-api.service.js';
-import type {
-  ApiClient,
-  ApiMethod,
-  ApiResponse,
-  RequestOptions,
-  PaymentsApi,
-} from '../api/payments-api.js';
+import { PaymentsApi } from '../api/payments-api.service.js';
+import type { ApiClient, ApiMethod, ApiResponse, RequestOptions } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 
@@ -41,7 +35,7 @@ export type FakeResponse =
  * expect(payments.calls).toEqual([{ company: 'default', method: 'GET', path: '/v1/transactions/t-1' }]);
  * ```
  */
-export class FakePaymentsApi extends CompanyApi {
+export class FakePaymentsApi extends PaymentsApi {
   readonly #client: ScriptedClient;
 
   constructor() {
@@ -81,7 +75,7 @@ export class FakePaymentsApi extends CompanyApi {
    * too.
    */
   forCompany(id: string): PaymentsApi {
-    return new CompanyApi(this.#client, id);
+    return new PaymentsApi(this.#client, id);
   }
 
   /** Does nothing, because there is no connection to close. */

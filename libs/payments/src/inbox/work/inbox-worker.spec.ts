@@ -226,7 +226,6 @@ describe('InboxWorker: wake-ups', () => {
     harness.worker.join({
       declaration: { name: 'polls', patterns: [] },
       idle: true,
-      start: () => {},
       wake: () => {
         wakeUps += 1;
       },
@@ -234,6 +233,7 @@ describe('InboxWorker: wake-ups', () => {
       abandon: () => {},
     });
     await started(harness);
+    wakeUps = 0;
     const requests = recordClaims(harness);
     harness.runtime.advance(harness.runtime.nextIn!);
     await turns();

@@ -137,12 +137,7 @@ export interface InboxCompanion {
   readonly declaration: HandlerDeclaration;
   /** Whether none of this work runs or is about to run. */
   readonly idle: boolean;
-  /**
-   * Starts this work. {@link InboxWorker.active} is true from now on or, without `background`, during
-   * {@link InboxWorker.runDue}.
-   */
-  start(): void;
-  /** Claims soon, because something may be due. */
+  /** Claims soon, if {@link InboxWorker.active} is true, because something may be due. */
   wake(): void;
   /** Stops claiming. Resolves when all running work has ended. */
   stop(): Promise<void>;
@@ -290,7 +285,7 @@ export class InboxWorker {
     }
     if (background) this.#stopListening = this.store.onWake(() => this.wake());
     this.#heartbeat.start();
-    this.#companion?.start();
+    this.#companion?.wake();
   }
 
   /** See `PaymentInbox.runDue()`. */
