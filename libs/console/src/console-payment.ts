@@ -22,9 +22,12 @@ export async function findPayment(
   company: string,
   payment: string,
 ): Promise<ConsolePayment> {
-  const eventsOf = (name: string) => inbox.call((it) => it.eventsOf(name, company));
-  const named = await eventsOf(payment);
-  const expected = await expectationsOf(inbox, company, payment);
+  const find = (name: string) =>
+    Promise.all([
+      inbox.call((it) => it.eventsOf(name, company)),
+      expectationsOf(inbox, company, name),
+    ]);
+  const [named, expected] = await find(payment);
   const isTransaction =
     named.some(({ orderingKey }) => orderingKey === payment) ||
     expected.some(({ transactionId }) => transactionId === payment);
@@ -35,12 +38,10 @@ export async function findPayment(
   );
   const events = new Map(named.map((event) => [event.id, event]));
   const expectations = new Map(expected.map((one) => [one.reference, one]));
-  for (const name of [...names].slice(0, MAX_NAMES)) {
-    if (name === null || name === payment) continue;
-    for (const event of await eventsOf(name)) events.set(event.id, event);
-    for (const one of await expectationsOf(inbox, company, name)) {
-      expectations.set(one.reference, one);
-    }
+  const others = [...names].filter((name) => name !== null).filter((name) => name !== payment);
+  for (const found of await Promise.all(others.slice(0, MAX_NAMES).map(find))) {
+    for (const event of found[0]) events.set(event.id, event);
+    for (const one of found[1]) expectations.set(one.reference, one);
   }
   const isOfOther = (transaction: string | null): transaction is string =>
     isTransaction && transaction !== null && transaction !== payment;
