@@ -235,7 +235,8 @@ export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-function isKey(value: unknown): value is string {
+/** Whether a value can be the id or the type of an event, or the id of a transaction. */
+export function isKey(value: unknown): value is string {
   return typeof value === 'string' && KEY.test(value);
 }
 

@@ -8,6 +8,7 @@ import { ModuleLogger } from '../errors/module-log.js';
 import { optionsInvalid } from '../errors/option-checks.js';
 import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
+import { isKey } from '../events/payment-event.js';
 import { isReference } from '../inbox/receive/event-receiver.js';
 import type {
   ExpectationCounts,
@@ -19,12 +20,18 @@ import type {
 } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 import type { InboxStore } from '../inbox/store/inbox-store.js';
-import { assertDate, assertTimes, assertWhole } from '../inbox/store/stored-event.js';
+import {
+  assertDate,
+  assertText,
+  assertTimes,
+  assertWhole,
+  MAX_NOTE,
+} from '../inbox/store/stored-event.js';
 import { retryUntil, withTimeLimit } from '../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { firstPollInMs, isPollSchedule, POLL_SCHEDULE } from './poll-schedule.js';
-import { isTransactionId, Poller } from './poller.js';
+import { Poller } from './poller.js';
 import { RECONCILE_OPTIONS } from './reconcile-options.js';
 import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
@@ -338,8 +345,8 @@ export class PaymentExpectations {
     } = {},
   ): Promise<boolean> {
     const { company } = this.#key({ ...key, reference });
-    assertLength('by', by, 100);
-    assertLength('note', note, 500);
+    if (by !== null) assertText('by', by, 100);
+    if (note !== null) assertText('note', note, MAX_NOTE);
     return this.store.expectations.cancel(company, reference, { by, note });
   }
 
@@ -545,13 +552,8 @@ const NOT_ATTACHED = {
   unknown: 'the expectation was deleted.',
 };
 
-function assertLength(name: string, value: unknown, max: number): void {
-  if (value === null || (typeof value === 'string' && value !== '' && value.length <= max)) return;
-  throw new TypeError(`"${name}" must be a string of 1 to ${max} characters, or null.`);
-}
-
 function assertTransactionId(value: unknown, name = '"transactionId"'): void {
-  if (isTransactionId(value)) return;
+  if (isKey(value)) return;
   throw new TypeError(
     `${name} must be a string of 1 to 255 characters without control characters.`,
   );

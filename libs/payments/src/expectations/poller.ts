@@ -6,7 +6,7 @@ import type { PaymentsApi } from '../api/payments-api.service.js';
 import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError } from '../errors/payments-error.js';
 import { OVERDUE_EVENT_TYPE } from '../events/handler-registry.js';
-import { isRecord } from '../events/payment-event.js';
+import { isKey, isRecord } from '../events/payment-event.js';
 import type { PaymentEvent, PaymentOverdueData } from '../events/payment-event.js';
 import {
   EventReceiver,
@@ -423,12 +423,6 @@ export class Poller implements InboxCompanion {
   }
 }
 
-const TRANSACTION_ID = /^[^\p{Cc}]{1,255}$/u;
-
-export function isTransactionId(value: unknown): value is string {
-  return typeof value === 'string' && TRANSACTION_ID.test(value);
-}
-
 function lost({ lostPolls }: StoredExpectation): AskResult {
   const detail =
     `The service was not asked, because the process ended during each of the last ${lostPolls} polls of this payment. ` +
@@ -455,7 +449,7 @@ async function findTransaction(
     if (found === null || found === undefined) {
       return unknown('"reconcile.find" found no transaction.');
     }
-    if (isTransactionId(found)) return found;
+    if (isKey(found)) return found;
     return unknown(
       `"reconcile.find" must return a transaction id of 1 to 255 characters, or null; it returned ${kindOf(found)}.`,
     );
