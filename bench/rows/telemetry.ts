@@ -158,7 +158,7 @@ function checksTable(without: Contender): Table {
   };
 }
 
-/** Returns the microseconds of two checks, including the loop around the checks. One check needs less time. */
+/** Returns the microseconds of one check, including the loop around the checks. */
 function checkUs(): number {
   let found = 0;
   const start = performance.now();
