@@ -355,7 +355,7 @@ export class EventReceiver {
 
   #incoming(
     { company, event, storedId, source }: VerifiedEvent,
-    stored: Pick<IncomingEvent, 'raw' | 'headers' | 'summary'>,
+    { raw, headers, summary }: Pick<IncomingEvent, 'raw' | 'headers' | 'summary'>,
   ): IncomingEvent {
     const { eventType, timestamp } = event;
     const { externalReference } = event.data;
@@ -363,19 +363,21 @@ export class EventReceiver {
     const stale = isStale(event, this.runtime.now(), this.maxAgeMs);
     const polled = options.polled.has(eventType) || catalog.polledTypes.includes(eventType);
     return {
-      ...stored,
       company,
       id: storedId,
       eventType,
       occurredAt: new Date(timestamp),
       orderingKey: transactionOf(event),
       oncePerTransaction: polled || options.oncePerTransaction.has(eventType),
+      raw,
+      headers,
       stale,
       handlers: stale ? [] : catalog.matching(eventType, source),
       catalogVersion: catalog.current.version,
       assign: null,
       source,
       reference: isReference(externalReference) ? externalReference : null,
+      summary,
       // A stale event fulfils no expectation, because no handler runs: the payment still needs an event.
       fulfils: polled && !stale,
     };
