@@ -90,8 +90,8 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     promise: 'EX-09',
     fault: 'ignores the transaction id that find returns',
     file: `${EXPECTATIONS}/poller.ts`,
-    replace: 'if (isTransactionId(found)) return found;',
-    by: 'if (isTransactionId(found)) return unknown(null);',
+    replace: 'if (isKey(found)) return found;',
+    by: 'if (isKey(found)) return unknown(null);',
     specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/with-emulator.spec.ts`],
   },
   {
