@@ -62,6 +62,30 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'OP-04 a redrive with unchangedSince ignores deliveries that were attempted or skipped since then',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const { id } = await deadAndDone(worker);
+      await advance(10);
+      await store.records.put({ kind: 'job', key: 'start', body: '' });
+      const unchangedSince = (await store.records.list('job', 1))[0]!.changedAt;
+      await advance(10);
+      const redrive = (eventId: string) =>
+        store.redrive(select(eventId, 'book', 'mail'), { ...REDRIVE_FORCED, unchangedSince });
+      equal(await redrive((await deadAndDone(worker)).id), 0);
+      equal(await redrive(id), 2);
+      equal(await redrive(id), 2);
+      await store.fail(await worker.claimOne('book'), { error: 'no', retryInMs: null });
+      await store.fail(await worker.claimOne('mail'), { error: 'no', retryInMs: 600_000 });
+      equal(await redrive(id), 0);
+      deepEqual(await states(store, { id }), { book: 'dead 1', mail: 'pending 1' });
+      equal(await store.redrive(select(id, 'book'), REDRIVE_NOW), 1);
+      equal(await store.skip(select(id, 'book')), 1);
+      equal(await redrive(id), 0);
+    },
+  },
+  {
     title: 'IN-20 a redrive adds a delivery for a new handler and ignores unknown events',
     async run({ store }) {
       const worker = await TestWorker.start(store);

@@ -28,6 +28,12 @@ export const recordCases: readonly InboxContractCase[] = [
       equal(await other.put({ kind: 'job', key: 'a\0', body: 'second' }), 2);
       deepEqual(await recordsOf(records, 'job'), ['a\0 2', 'b 1']);
       equal((await records.list('job', 1))[0]!.body, 'second');
+      const found = await other.list('job', 1, 'é","number"');
+      deepEqual(
+        found.map(({ key }) => key),
+        ['b'],
+      );
+      deepEqual(await other.list('job', 1, 'NOTE'), []);
       await records.remove('job', 'a\0');
       await records.remove('job', 'not stored');
       deepEqual(await recordsOf(other, 'job'), ['b 1']);

@@ -40,8 +40,6 @@ function Redrive({ job, onStop }) {
   const { query, state, events, failed, total, ratePerSecond, startedBy, startedAt } = job;
   // The count was made at the start. A redrive that another process continued may have counted fewer.
   const all = Math.max(total.events, events);
-  // After a stop, nothing counts the failures of the last batches.
-  const atLeast = state === 'stopped' ? 'at least ' : '';
   const what = whatOf(query);
   const left = expectedTime(all - events, ratePerSecond);
   return html`<div class="redrive">
@@ -54,7 +52,7 @@ function Redrive({ job, onStop }) {
     <span>
       ${number(events)} of ${counted(all, 'event')}
       ${state === 'running' && `, ${number(ratePerSecond)} per second, ${left} left`}
-      ${failed > 0 && html`, <span class="failures-so-far">${atLeast}${number(failed)} failed again</span>`}
+      ${failed > 0 && html`, <span class="failures-so-far">${number(failed)} failed again</span>`}
     </span>
     <span class="quiet">
       started by <${Foreign} text=${startedBy ?? 'unknown'} />, <${Time} at=${startedAt} />

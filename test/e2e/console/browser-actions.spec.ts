@@ -360,7 +360,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
       });
     });
     await other.reload();
-    await panel.getByText('at least 3 failed again').waitFor();
+    await panel.getByText(', 3 failed again').waitFor();
     await other.unrouteAll({ behavior: 'wait' });
     const { events } = await app.inbox.list({ state: 'dead', limit: 100 });
     expect(events.length).toBeGreaterThan(20);

@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
+import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runtime.js';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import { MerchantProcess } from '../../support/inbox/merchant-process.js';
@@ -45,4 +46,22 @@ onEachDurableInbox((durable) => {
     }
     expect([...ran, ...effects].toSorted()).toEqual(ids.toSorted());
   });
+
+  it.each([-600_000, 600_000])(
+    'OP-04 a redrive takes its start from the store, and not from a clock that is wrong by %i ms',
+    async (ms) => {
+      const ran: string[] = [];
+      const runtime = { ...systemRuntime, now: () => Date.now() + ms };
+      const book = ({ id }: { id: string }): void => void ran.push(id);
+      await using app = await startOn(await durable.data(), { book }, { runtime });
+      await post(app, 'e-1', { do: 'book' });
+      await eventually(async () => expect(await states(app, 'e-1')).toEqual({ book: 'done 1' }));
+      const { id, startedAt } = await inboxOf(app).startRedrive({ force: true });
+      const { receivedAt } = (await inboxOf(app).get('e-1'))!;
+      expect(+startedAt).toBeGreaterThanOrEqual(+receivedAt);
+      expect(+startedAt - +receivedAt).toBeLessThan(300_000);
+      await eventually(() => expect(ran).toEqual(['e-1', 'e-1']));
+      expect(await inboxOf(app).stopRedrive(id)).toBe(true);
+    },
+  );
 });

@@ -241,7 +241,8 @@ export class PaymentInbox {
    * Starts a redrive that makes the matching events due at a rate, and resolves when it is stored. One process works on
    * it. If that process closes or dies, another process continues within about `worker.leaseMs`. With
    * `worker.background: false`, a process works on it only during {@link runDue}. Events that are received after the
-   * start are not redriven. Everything else is as with {@link redrive}.
+   * start, and deliveries that are attempted or skipped after it, are not redriven, so each delivery is redriven at most
+   * once. Everything else is as with {@link redrive}.
    *
    * @throws TypeError for a handler that no process has registered, an invalid rate or time, or a query of more than
    *   20,000 characters.

@@ -58,6 +58,8 @@ export interface SelectionResult {
 /** A redrive whose query was checked. */
 export interface RedrivePlan {
   readonly query: RedriveQuery;
+  /** See `InboxStore.redrive`. */
+  readonly unchangedSince: Date | undefined;
   readonly filter: EventFilter;
   /** The handlers of an event whose deliveries run again. */
   readonly handlersOf: (event: StoredEvent) => readonly string[];
@@ -95,11 +97,12 @@ export class InboxRedrive {
   }
 
   /**
-   * Checks a query. Done deliveries that finished at `doneBefore` or later do not run again, even with `force`.
+   * Checks a query. Deliveries with an attempt that started after `unchangedSince`, or that ended or were skipped after
+   * it, do not run again, even with `force`.
    *
    * @throws TypeError for a handler that no process has registered, or an invalid time.
    */
-  async plan(query: RedriveQuery, doneBefore?: Date): Promise<RedrivePlan> {
+  async plan(query: RedriveQuery, unchangedSince?: Date): Promise<RedrivePlan> {
     const { state, ids, force = false } = query;
     await this.catalog.refresh();
     const hasNoDeliveries = state === 'unhandled' || state === 'stale';
@@ -120,14 +123,14 @@ export class InboxRedrive {
               .filter((name) => hasError(deliveryOf(event, name), query.error));
       return wanted.filter((name) => {
         // The store checks the state again.
-        const delivery = deliveryOf(event, name);
-        if (delivery?.state !== 'done') return delivery?.state !== 'running';
-        return force && (doneBefore === undefined || delivery.finishedAt! < doneBefore);
+        const current = deliveryOf(event, name)?.state;
+        return current !== 'running' && (force || current !== 'done');
       });
     };
     const [first, ...others] = handlers ?? [query.handler];
     const isKnown = first !== undefined && known.includes(first);
-    return { query, filter, handlersOf, handler: isKnown && others.length === 0 ? first : null };
+    const handler = isKnown && others.length === 0 ? first : null;
+    return { query, unchangedSince, filter, handlersOf, handler };
   }
 
   /**
@@ -135,7 +138,7 @@ export class InboxRedrive {
    * one after the other, `spacingMs` apart.
    */
   page(
-    { query: { force = false, dryRun }, filter, handlersOf }: RedrivePlan,
+    { query: { force = false, dryRun }, unchangedSince, filter, handlersOf }: RedrivePlan,
     after: string | null,
     limit: number,
     spacingMs: number,
@@ -144,7 +147,7 @@ export class InboxRedrive {
     return this.#page(filter, handlersOf, after, limit, async (selections) => {
       if (dryRun) return count(selections);
       const dueInMs = selections.map((_one, index) => Math.round(index * spacingMs));
-      return this.store.redrive(selections, { force, dueInMs, fulfils });
+      return this.store.redrive(selections, { force, dueInMs, fulfils, unchangedSince });
     });
   }
 

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
+import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../../test/support/time/waiting.js';
 import { none } from '../../events/retry-schedule.js';
 import { resolveWorkerOptions } from '../work/worker-options.js';
@@ -40,9 +41,16 @@ class Process {
     return started;
   }
 
-  /** Starts another process on the same store. */
-  async another(): Promise<Process> {
-    const started = new Process(new WorkerHarness(OPTIONS, { of: this.harness }));
+  /** Starts another process on the same store, whose wall clock is ahead of the store clock by `ms` milliseconds. */
+  async another(ms = 0): Promise<Process> {
+    const { store, runtime: shared } = this.harness;
+    const runtime = Object.assign(new FakeRuntime(), {
+      now: () => shared.now() + ms,
+      monotonic: () => shared.monotonic(),
+      schedule: (...args: Parameters<FakeRuntime['schedule']>) => shared.schedule(...args),
+      advance: (passed: number) => shared.advance(passed),
+    });
+    const started = new Process(new WorkerHarness(OPTIONS, { of: { store, runtime } }));
     await turns(50);
     return started;
   }
@@ -115,6 +123,21 @@ describe('RedriveJobs', () => {
     expect(await other.jobs.stop('unknown')).toBe(false);
   });
 
+  it('OP-03 a stopped redrive also counts the deliveries that fail again after the stop', async () => {
+    const one = await Process.start();
+    await one.receiveDead(50);
+    one.harness.handle = () => {
+      throw new Error('still no');
+    };
+    const { id } = await one.jobs.start({}, { ratePerSecond: 10 });
+    await one.pass(2000);
+    expect(await one.jobs.stop(id)).toBe(true);
+    await one.pass(10_000);
+    const { state, deliveries, failed } = await one.job();
+    expect([state, failed]).toEqual(['stopped', deliveries]);
+    expect(one.harness.ids).toHaveLength(deliveries);
+  });
+
   it('OP-04 another process continues the redrive of a process that died before it stored its progress, and runs no delivery twice', async () => {
     const one = await Process.start();
     for (let n = 0; n < 40; n += 1) await one.harness.receive(`e-${n}`);
@@ -134,6 +157,84 @@ describe('RedriveJobs', () => {
     expect(ran.toSorted()).toEqual([...new Set(ran)].toSorted());
     expect(ran).toHaveLength(40);
     expect(await other.job()).toMatchObject({ state: 'done' });
+  });
+
+  it.each([-600_000, 600_000])(
+    'OP-04 a redrive runs each delivery once if the clock of the process that started it is wrong by %i ms',
+    async (ms) => {
+      const one = await Process.start();
+      for (let n = 0; n < 40; n += 1) await one.harness.receive(`e-${n}`);
+      await turns(50);
+      one.harness.ran.splice(0);
+      await one.pass(1000);
+      const wrong = await one.another(ms);
+      wrong.onBatch = (batch) => {
+        if (batch === 3) wrong.harness.crash();
+      };
+      const { startedAt } = await wrong.jobs.start({ force: true }, { ratePerSecond: 10 });
+      expect(startedAt.getTime()).toBe(one.harness.runtime.now());
+      await one.pass(40_000);
+      const ran = [...one.harness.ids, ...wrong.harness.ids];
+      expect(ran.toSorted()).toEqual([...new Set(ran)].toSorted());
+      expect(ran).toHaveLength(40);
+      expect(await one.job()).toMatchObject({ state: 'done', events: 40 });
+    },
+  );
+
+  it('OP-04 a delivery that died again is not redriven again if its batch is repeated', async () => {
+    const one = await Process.start();
+    await one.receiveDead(40);
+    one.onBatch = (batch) => {
+      if (batch === 3) one.harness.crash();
+    };
+    const handle = (): void => {
+      throw new Error('still no');
+    };
+    one.harness.handle = handle;
+    await one.pass(1000);
+    await one.jobs.start({}, { ratePerSecond: 10 });
+    await one.pass(3000);
+    const other = await one.another();
+    other.harness.handle = handle;
+    await other.pass(40_000);
+    const ran = [...one.harness.ids, ...other.harness.ids];
+    expect(ran.toSorted()).toEqual([...new Set(ran)].toSorted());
+    expect(ran).toHaveLength(40);
+    expect(await other.job()).toMatchObject({ state: 'done' });
+  });
+
+  it('OP-04 another process continues and stops redrives that are older than 100 others', async () => {
+    const one = await Process.start();
+    await one.receiveDead(30);
+    const { id } = await one.jobs.start({}, { ratePerSecond: 1 });
+    one.harness.crash();
+    const { records } = one.harness.store;
+    await records.put({ kind: 'job', key: 'old', body: '{"query":{},"state":"running"}' });
+    await one.pass(1000);
+    for (let n = 0; n < 100; n += 1) {
+      const body = '{"query":{"search":"\\"state\\":\\"running\\""},"state":"done"}';
+      await records.put({ kind: 'job', key: `${n}`, body });
+    }
+    const other = await one.another();
+    expect(await other.jobs.stop('old')).toBe(true);
+    await other.pass(80_000);
+    const job = (await other.jobs.list()).find((one) => one.id === id);
+    expect(job).toMatchObject({ state: 'done', events: 30 });
+  });
+
+  it('OP-04 a process closes within 5 s if the store does not respond', async () => {
+    const one = await Process.start();
+    await one.receiveDead(30);
+    one.onBatch = () => one.harness.crash();
+    await one.jobs.start({}, { ratePerSecond: 10 });
+    await turns(50);
+    let closed = false;
+    void one.harness.worker.drain();
+    void one.jobs.close().then(() => (closed = true));
+    await one.pass(4500);
+    expect(closed).toBe(false);
+    await one.pass(500);
+    expect(closed).toBe(true);
   });
 
   it('OP-04 another process continues the redrive of a process that closes, at its next heartbeat', async () => {
@@ -200,8 +301,8 @@ describe('RedriveJobs', () => {
     await one.receiveDead(20);
     await one.jobs.start({ force: true, handler: 'h' }, { ratePerSecond: 1 });
     for (let n = 0; n < 20; n += 1) {
-      await one.harness.receive(`later-${n}`);
       await one.pass(1000);
+      await one.harness.receive(`later-${n}`);
     }
     await one.pass(20_000);
     expect(await one.job()).toMatchObject({ state: 'done', events: 20 });

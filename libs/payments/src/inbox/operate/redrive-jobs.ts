@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { ModuleLogger, ThrottledLog } from '../../errors/module-log.js';
 import { describeError } from '../../errors/payments-error.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
@@ -28,6 +29,7 @@ export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions>
   readonly id: string;
   /** What is redriven. `to` is the start of the job, unless the query has a `to`. */
   readonly query: RedriveQuery;
+  /** By the store clock. Deliveries with a later attempt are left out. */
   readonly startedAt: Date;
   /** When a process worked on the job last, or when the job ended. */
   readonly changedAt: Date;
@@ -58,6 +60,9 @@ interface JobBody extends Omit<RedriveJob, 'id' | 'changedAt'> {
   readonly more: boolean;
 }
 
+/** The body before a process works on the job. The record was then last changed at the start of the job. */
+type NewJob = Omit<JobBody, 'startedAt'>;
+
 interface StoredJob {
   readonly version: number;
   readonly body: JobBody;
@@ -71,8 +76,12 @@ interface Check {
 
 /** How long after the due time of a batch its failures are counted. */
 const CHECK_MS = 5000;
-/** Maximum number of jobs that are listed, and checked for work: those that changed last. */
+/** Maximum number of jobs that are listed, and of running jobs that are checked for work: those that changed last. */
 const MAX_JOBS = 100;
+/** A text in the body of each running job. */
+const RUNNING = '"state":"running"';
+/** How long the jobs of a closing process may take, in milliseconds. After it, other processes wait for `leaseMs`. */
+const CLOSE_MS = 5000;
 const DEFAULT_RATE = 100;
 const MAX_RATE = 1000;
 /** Maximum length of a query as JSON, in characters, because the record of a job contains its query. */
@@ -82,7 +91,7 @@ const MAX_QUERY = 20_000;
  * Redrives that are stored as records. Each process with a worker looks for jobs after its heartbeats. One process at a
  * time works on a job, because it changes the record only with the version that it wrote last. A process that dies
  * after a batch, and before it stores the progress, leaves this batch to be redriven again. This changes nothing,
- * because pending deliveries keep their due time, and deliveries that are done since the start are left out.
+ * because pending deliveries keep their due time, and deliveries that were attempted since the start are left out.
  */
 @Injectable()
 export class RedriveJobs {
@@ -113,11 +122,8 @@ export class RedriveJobs {
         '"ratePerSecond" must be a number of events per second above 0, at most 1,000.',
       );
     }
-    const startedAt = new Date(this.runtime.now());
     const { handlers, error, force } = query;
     const stored: RedriveQuery = {
-      // An event that is received now has the same time as the start.
-      to: new Date(+startedAt + 1),
       ...filterOf(query),
       ...(handlers !== undefined && { handlers }),
       ...(error !== undefined && { error }),
@@ -128,11 +134,10 @@ export class RedriveJobs {
         `The query must have at most ${MAX_QUERY} characters as JSON. Redrive many "ids" in several parts, or with redrive().`,
       );
     }
-    const body: JobBody = {
+    const body: NewJob = {
       query: stored,
       ratePerSecond,
       startedBy: startedBy?.slice(0, MAX_WHO) ?? null,
-      startedAt,
       state: 'running',
       total: await this.redrive.redrive({ ...stored, dryRun: true }),
       events: 0,
@@ -146,8 +151,10 @@ export class RedriveJobs {
     };
     const id = randomUUID();
     await this.#put(id, body, 0);
-    this.#outsideRequests(() => this.#take(id, { version: 1, body }));
-    return toJob(id, body, startedAt);
+    const job = (await this.#find(id))!;
+    // If another process has already taken the job, its version is not 1 any more.
+    this.#outsideRequests(() => this.#take(id, { ...job, version: 1 }));
+    return toJob(id, job.body, job.body.startedAt);
   }
 
   async list(): Promise<RedriveJob[]> {
@@ -163,7 +170,7 @@ export class RedriveJobs {
   /** See `PaymentInbox.stopRedrive()`. */
   async stop(id: string): Promise<boolean> {
     for (;;) {
-      const found = await this.#find(id);
+      const found = await this.#find(id, RUNNING);
       if (found?.body.state !== 'running') return false;
       // The process that works on the job may change the record at the same time.
       const body: JobBody = { ...found.body, state: 'stopped' };
@@ -171,16 +178,18 @@ export class RedriveJobs {
     }
   }
 
-  /** Hands the jobs over to other processes. Call it when the worker is not active any more. */
+  /** Hands the jobs over to other processes. Call it when the worker is not active any more. Never rejects. */
   async close(): Promise<void> {
     for (const wake of this.#sleepers) wake();
-    await Promise.all(this.#running.values());
+    const ended = Promise.all(this.#running.values());
+    const late = () => new Error('The store did not respond in time.');
+    await withTimeLimit(ended, CLOSE_MS, this.runtime, late).catch(() => undefined);
   }
 
   /** Takes the jobs that no live process works on. */
   async #continue(): Promise<void> {
     try {
-      for (const record of await this.store.records.list('job', MAX_JOBS)) {
+      for (const record of await this.store.records.list('job', MAX_JOBS, RUNNING)) {
         const body = bodyOf(record);
         if (body === undefined) continue;
         const isFree =
@@ -211,8 +220,9 @@ export class RedriveJobs {
   async #run(id: string, job: StoredJob): Promise<void> {
     const { leaseMs } = this.options;
     let body: JobBody = { ...job.body, owner: this.#owner, leaseMs };
-    let version = await this.#put(id, body, job.version);
-    if (version === null) return;
+    const taken = await this.#put(id, body, job.version);
+    if (taken === null) return;
+    let version = taken;
     let plan: RedrivePlan;
     try {
       plan = await this.redrive.plan(body.query, body.startedAt);
@@ -228,12 +238,14 @@ export class RedriveJobs {
     const checks: Check[] = [];
     let nextAt = this.runtime.monotonic();
     let storedAt = nextAt;
-    while (body.more || checks.length > 0) {
-      const wakeAt = body.more ? nextAt : checks[0]!.at;
+    // After a stop, only the checks of the last batches are left.
+    const hasBatch = (): boolean => body.more && body.state === 'running';
+    while (hasBatch() || checks.length > 0) {
+      const wakeAt = hasBatch() ? nextAt : checks[0]!.at;
       await this.#sleep(Math.min(wakeAt, storedAt + leaseMs / 4) - this.runtime.monotonic());
       if (!this.worker.active) break;
       let changes = false;
-      if (body.more && this.runtime.monotonic() >= nextAt) {
+      if (hasBatch() && this.runtime.monotonic() >= nextAt) {
         const batchAt = this.runtime.monotonic();
         const page = await this.redrive.page(plan, body.after, limit, spacingMs);
         this.redrive.report(plan, page);
@@ -255,23 +267,24 @@ export class RedriveJobs {
       }
       if (!changes && this.runtime.monotonic() < storedAt + leaseMs / 4) continue;
       storedAt = this.runtime.monotonic();
-      version = await this.#store(id, body, version);
-      if (version === null) return;
+      const stored = await this.#store(id, body, version);
+      if (stored === null) return;
+      ({ body, version } = stored);
     }
-    const hasEnded = !body.more && checks.length === 0;
-    await this.#store(id, { ...body, owner: null, ...(hasEnded && { state: 'done' }) }, version);
+    const isDone = body.state === 'running' && !body.more && checks.length === 0;
+    await this.#store(id, { ...body, owner: null, ...(isDone && { state: 'done' }) }, version);
   }
 
-  /** Stores the progress. Returns the new version, or `null` if the job was stopped or another process works on it. */
-  async #store(id: string, body: JobBody, version: number): Promise<number | null> {
+  /**
+   * Stores the progress, also of a job that an operator has stopped. Returns the job as it is stored, or `null` if another
+   * process works on it.
+   */
+  async #store(id: string, body: JobBody, version: number): Promise<StoredJob | null> {
     const stored = await this.#put(id, body, version);
-    if (stored !== null) return stored;
+    if (stored !== null) return { version: stored, body };
     const found = await this.#find(id);
-    // The batch of this process may have ended after the job was stopped.
-    if (found?.body.state === 'stopped' && found.body.owner === this.#owner) {
-      await this.#put(id, { ...body, owner: null, state: 'stopped' }, found.version);
-    }
-    return null;
+    if (found?.body.state !== 'stopped' || found.body.owner !== this.#owner) return null;
+    return this.#store(id, { ...body, state: 'stopped' }, found.version);
   }
 
   /** Counts the deliveries of a batch that had a failed attempt since they were redriven. */
@@ -297,14 +310,14 @@ export class RedriveJobs {
     return failed;
   }
 
-  async #find(id: string): Promise<StoredJob | undefined> {
-    const records = await this.store.records.list('job', MAX_JOBS);
+  async #find(id: string, containing?: string): Promise<StoredJob | undefined> {
+    const records = await this.store.records.list('job', MAX_JOBS, containing);
     const record = records.find(({ key }) => key === id);
     const body = record && bodyOf(record);
     return body && { version: record.version, body };
   }
 
-  #put(id: string, body: JobBody, ifVersion: number): Promise<number | null> {
+  #put(id: string, body: NewJob, ifVersion: number): Promise<number | null> {
     const record = { kind: 'job', key: id, body: JSON.stringify(body), ifVersion } as const;
     return this.store.records.put(record);
   }
@@ -336,12 +349,14 @@ function hasFailed(
 
 /** Returns `undefined` for a record that cannot be read, so that it does not stop other jobs. */
 function bodyOf(record: StoredRecord): JobBody | undefined {
-  const stored = parsedBody(record) as JobBody | undefined;
+  const stored = parsedBody(record) as (NewJob & Partial<JobBody>) | undefined;
   if (stored?.query === undefined) return undefined;
-  const { query, startedAt, ...rest } = stored;
-  const { from, to } = query;
-  const times = { ...(from && { from: new Date(from) }), ...(to && { to: new Date(to) }) };
-  return { ...rest, query: { ...query, ...times }, startedAt: new Date(startedAt) };
+  const { query, ...rest } = stored;
+  const startedAt = new Date(stored.startedAt ?? record.changedAt);
+  // An event that is received at the start has the same time as the start.
+  const { from, to = +startedAt + 1 } = query;
+  const times = { ...(from && { from: new Date(from) }), to: new Date(to) };
+  return { ...rest, query: { ...query, ...times }, startedAt };
 }
 
 function toJob(

@@ -321,7 +321,8 @@ export interface InboxStore<Tx = unknown> {
    * deliveries and pruned events. Adds a delivery if the event has no delivery to the handler. `dueInMs[i]` is the
    * delay until selection `i` becomes due; a pending delivery that is due earlier keeps its due time. The attempts of a
    * delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
-   * delivery counts as changed.
+   * delivery counts as changed. With `unchangedSince`, ignores deliveries that started an attempt, or became done, dead
+   * or skipped, after this time.
    *
    * When the first delivery is added to a stale event, the event begins to count as the event of its transaction. The
    * event is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the
@@ -336,6 +337,8 @@ export interface InboxStore<Tx = unknown> {
       readonly dueInMs: readonly number[];
       /** The event types that fulfil expectations. Default: none. */
       readonly fulfils?: readonly string[];
+      /** A time of the store clock. Default: no limit. */
+      readonly unchangedSince?: Date | undefined;
     },
   ): Promise<number>;
 

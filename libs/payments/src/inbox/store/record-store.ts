@@ -52,8 +52,11 @@ export interface RecordStore {
     readonly ifVersion?: number;
   }): Promise<number | null>;
 
-  /** Returns the last changed records of a kind, the last changed first, at most `limit` (1 to 1,000). */
-  list(kind: RecordKind, limit: number): Promise<StoredRecord[]>;
+  /**
+   * Returns the last changed records of a kind, the last changed first, at most `limit` (1 to 1,000). With `containing`,
+   * only records whose body contains this text.
+   */
+  list(kind: RecordKind, limit: number, containing?: string): Promise<StoredRecord[]>;
 
   /** Removes a record if it is stored. A record that is stored later with the same key begins at version 1 again. */
   remove(kind: RecordKind, key: string): Promise<void>;

@@ -38,8 +38,9 @@ export function memoryRecords(runtime: PaymentsRuntime): MemoryRecords {
       return stored + 1;
     },
 
-    async list(kind, limit) {
+    async list(kind, limit, containing = '') {
       return [...rowsOf(kind).values()]
+        .filter(({ body }) => body.includes(containing))
         .slice(-limit)
         .toReversed()
         .map(({ changedMs, ...row }) => {

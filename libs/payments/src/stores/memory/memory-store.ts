@@ -224,7 +224,7 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
     row: MemoryEvent,
     name: string,
     dueInMs: number,
-    { force, fulfils }: Parameters<InboxStore['redrive']>[1],
+    { force, fulfils, unchangedSince }: Parameters<InboxStore['redrive']>[1],
   ): boolean {
     const delivery = row.deliveries.find(({ handler }) => handler.name === name);
     if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;
@@ -238,6 +238,8 @@ export function memoryStore(limits: MemoryLimits, runtime: PaymentsRuntime): Inb
       move(deliver(row, name, runtime.monotonic() + dueInMs), 'pending');
       return true;
     }
+    const since = unchangedSince?.getTime() ?? Infinity;
+    if (Math.max(delivery.startedAt, delivery.finishedAt ?? 0) > since) return false;
     if (delivery.state !== 'pending') {
       delivery.earlier = delivery.history;
       delivery.attempts = 0;

@@ -35,12 +35,13 @@ export class SqlRecords implements RecordStore {
     return row?.version ?? null;
   }
 
-  async list(kind: RecordKind, limit: number): Promise<StoredRecord[]> {
+  async list(kind: RecordKind, limit: number, containing = ''): Promise<StoredRecord[]> {
     const { dialect } = this.connection;
     const rows = await this.connection.all<RecordRow>(
       `SELECT key, version, body, changed_at, ${dialect.now('store')} - changed_at AS age_ms
-       FROM ${this.#table} WHERE kind = $1::text ORDER BY changed_at DESC, key DESC LIMIT $2::bigint`,
-      [kind, limit],
+       FROM ${this.#table} WHERE kind = $1::text AND ($3::text = '' OR replace(body, $3::text, '') <> body)
+       ORDER BY changed_at DESC, key DESC LIMIT $2::bigint`,
+      [kind, limit, toStored(containing)],
     );
     return rows.map(({ key, version, body, changed_at: at, age_ms: ageMs }) => ({
       key: fromStored(key),

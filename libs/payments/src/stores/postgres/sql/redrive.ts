@@ -8,15 +8,17 @@ export async function redrive(
   source: ConnectionSource,
   schema: string,
   selections: readonly DeliverySelection[],
-  { force, dueInMs, fulfils = [] }: Parameters<InboxStore['redrive']>[1],
+  { force, dueInMs, fulfils = [], unchangedSince }: Parameters<InboxStore['redrive']>[1],
 ): Promise<number> {
   const columns = columnsOf(selections);
   if (columns[0].length === 0) return 0;
   const due = selections.flatMap(({ handlers }, index) =>
     handlers.map(() => Math.round(Math.max(0, dueInMs[index] ?? 0))),
   );
-  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean, $6::text[]) AS changed`;
-  const [row] = await source.query(text, [...columns, due, force, fulfils.map(toStored)]);
+  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::bigint[], $5::boolean, $6::text[], $7::bigint) AS changed`;
+  const since = unchangedSince?.getTime() ?? null;
+  const values = [...columns, due, force, fulfils.map(toStored), since];
+  const [row] = await source.query(text, values);
   return Number(row!['changed']);
 }
 
@@ -57,7 +59,7 @@ const lockSelected = (schema: string): string => `
  */
 export const redriveFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms bigint[],
-  p_force boolean, p_fulfils text[]) RETURNS bigint
+  p_force boolean, p_fulfils text[], p_unchanged_since bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $redrive$
 DECLARE
@@ -100,6 +102,7 @@ BEGIN
     SELECT d.event, d.handler, w.due_at FROM wanted w
       JOIN ${schema}.delivery d ON d.event = w.seq AND d.handler = w.handler
      WHERE COALESCE(d.state IN ('pending', 'dead', 'skipped') OR (p_force AND d.state = 'done'), false)
+       AND COALESCE(greatest(d.started_at, d.finished_at) <= p_unchanged_since, true)
      ORDER BY d.event, d.handler FOR UPDATE OF d
   ), again AS (
     UPDATE ${schema}.delivery d

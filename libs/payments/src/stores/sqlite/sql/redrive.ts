@@ -20,9 +20,10 @@ interface EventRow {
 export function redrive(
   sql: SqliteSql,
   selections: readonly DeliverySelection[],
-  { force, dueInMs, fulfils = [] }: Parameters<InboxStore['redrive']>[1],
+  { force, dueInMs, fulfils = [], unchangedSince }: Parameters<InboxStore['redrive']>[1],
 ): number {
   const { connection, times } = sql;
+  const since = unchangedSince?.getTime() ?? Infinity;
   let changed = 0;
   for (const [index, { company, id, handlers }] of selections.entries()) {
     const event = connection.get<EventRow>(
@@ -41,8 +42,9 @@ export function redrive(
       if (delivery === undefined) {
         if (!add(sql, event, handler, dueAt, fulfils)) continue;
       } else {
-        const { state } = delivery;
+        const { state, started_at, finished_at } = delivery;
         if (state === 'running' || (state === 'done' && !force)) continue;
+        if (Math.max(started_at ?? 0, finished_at ?? 0) > since) continue;
         // A pending delivery becomes due earlier, never later, and may continue to wait.
         connection.run(
           `UPDATE payments_inbox_delivery SET state = 'pending', queue = iif(state = 'pending', queue, 'due'),
