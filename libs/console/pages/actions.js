@@ -10,7 +10,7 @@ import { counted, duration } from './format.js';
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
  * @typedef {{ kind: 'ask' | 'close', expectations: { company: string, reference: string }[] }} ExpectationAction
- * @typedef {{ kind: 'acknowledge', group: import('./api.js').FailureGroup }} AcknowledgeAction
+ * @typedef {{ kind: 'acknowledge' | 'withdraw', group: import('./api.js').FailureGroup }} AcknowledgeAction
  * @typedef {DeliveryAction | HandlerAction | ExpectationAction | AcknowledgeAction} Action
  *
  * @typedef {object} Choice the settings in the dialog
@@ -44,6 +44,14 @@ function isOfExpectations(action) {
   return action.kind === 'ask' || action.kind === 'close';
 }
 
+/**
+ * @param {Action} action
+ * @returns {action is AcknowledgeAction}
+ */
+function isOfFailures(action) {
+  return action.kind === 'acknowledge' || action.kind === 'withdraw';
+}
+
 /** @param {Action} action */
 export function titleOf(action) {
   if (isOfDeliveries(action)) {
@@ -54,7 +62,11 @@ export function titleOf(action) {
     const count = counted(action.expectations.length, 'expectation');
     return action.kind === 'ask' ? `Ask now about ${count}?` : `Close ${count}?`;
   }
-  if (action.kind === 'acknowledge') return 'Acknowledge this failure?';
+  if (isOfFailures(action)) {
+    return action.kind === 'acknowledge'
+      ? 'Acknowledge this failure?'
+      : 'Withdraw the note on this failure?';
+  }
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
 }
@@ -94,7 +106,7 @@ export function expectedTime(events, ratePerSecond) {
  * @param {boolean} force
  */
 export function scopeOf(action, force) {
-  if (action.kind === 'acknowledge') {
+  if (isOfFailures(action)) {
     const { handler, count, error } = action.group;
     return `${counted(count, 'delivery')}, handler ${handler}, with the error “${error}” or an error that differs only in ids`;
   }
@@ -140,6 +152,7 @@ const verbs = {
   pause: 'Pause',
   resume: 'Resume',
   acknowledge: 'Acknowledge',
+  withdraw: 'Withdraw the note',
   forget: 'Forget',
   ask: 'Ask now',
   close: 'Close',
@@ -155,6 +168,7 @@ const consequences = {
   skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',
   acknowledge:
     'All operators see the note. The group stays below the others until it gets more deliveries or fails again.',
+  withdraw: 'The note is deleted for all operators.',
   ask: 'The module asks the payments service about the transaction, within its limit of polls per second. A cancelled expectation and a running poll do not change.',
   close:
     'The payment no longer counts as overdue, and the module no longer asks the service. An event that arrives later is still handled.',
@@ -192,7 +206,9 @@ export function resultOf(action, count, newestOnly) {
       ? `${counted(count?.polls ?? 0, 'poll')} made due.`
       : `${counted(count?.closed ?? 0, 'expectation')} closed.`;
   }
-  if (action.kind === 'acknowledge') return 'The group is acknowledged.';
+  if (isOfFailures(action)) {
+    return action.kind === 'withdraw' ? 'The note is withdrawn.' : 'The group is acknowledged.';
+  }
   if (!isOfDeliveries(action)) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
@@ -218,9 +234,11 @@ export function perform(action, choice, dryRun) {
     const { kind, expectations } = action;
     return post(kind, { expectations, ...(kind === 'close' && { note }) });
   }
-  if (action.kind === 'acknowledge') {
-    const { handler, state, error, count, newestAt } = action.group;
-    return post('acknowledge', { handler, state, error, count, newestAt, note });
+  if (isOfFailures(action)) {
+    const { kind, group } = action;
+    const { handler, state, error, count, newestAt } = group;
+    const seen = { handler, state, error, count, newestAt };
+    return post(kind, { ...seen, ...(kind === 'acknowledge' && { note }) });
   }
   if (action.kind === 'pause') {
     const ends = until !== '' && { until: new Date(until).toISOString() };

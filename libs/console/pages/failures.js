@@ -85,7 +85,7 @@ const TITLES = [
   'State',
   'Deliveries',
   'Companies',
-  'Failed',
+  'Last failed',
   'Last 24 hours',
   'Example',
   null,
@@ -139,8 +139,8 @@ function Group({ group, ask }) {
     </td>
     <td role="cell" class="number companies" data-title="Companies">${number(companies)}</td>
     <td role="cell" class="when">
-      <small>First</small> <${Time} at=${oldestAt} /><br />
-      <small>Last</small> <${Time} at=${newestAt} />
+      <small>From</small> <${Time} at=${oldestAt} /><br />
+      <small>To</small> <${Time} at=${newestAt} />
     </td>
     <td role="cell" class="hours"><${Trend} counts=${trend} /></td>
     <td role="cell" class="example" data-title="Example">
@@ -159,6 +159,15 @@ function Group({ group, ask }) {
       >
         Acknowledge …
       <//>
+      ${
+        acknowledged &&
+        html`${' '}<${ActionButton}
+            aria-label=${`Withdraw … ${label}`}
+            onClick=${() => ask({ kind: 'withdraw', group })}
+          >
+            Withdraw …
+          <//>`
+      }
     </td>
   </tr>`;
 }

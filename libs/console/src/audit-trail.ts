@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { StoredAuditEntry } from 'nestjs-payments';
+import type { AuditEntry, StoredAuditEntry } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
@@ -15,10 +15,13 @@ const MAX_REMEMBERED = 1_000;
 const MAX_TEXT = 1_000;
 /** Maximum number of entries that are compared with a filter. */
 const MAX_COMPARED = 1_000;
+/** The error of an action that was started. */
+const NO_RESULT = 'The result is not known: the action still runs, or its process has ended.';
 
 /**
  * Records each action of an operator, and each view of a payload: first in the log, then in the inbox, from which every
- * process shows them. Views are recorded at most once per minute per operator and event. Above {@link MAX_REMEMBERED}
+ * process shows them. Only the inbox contains that an action was started, so that no action is missing if the process
+ * dies before the action is logged. Views are recorded at most once per minute per operator and event. Above {@link MAX_REMEMBERED}
  * remembered views, further views are recorded each time, so that no view is missing. No log line and no entry contains
  * a payload. If the inbox is not reachable, only the log contains the entry.
  */
@@ -50,21 +53,37 @@ export class AuditTrail {
   }
 
   /**
+   * Records an action without a result. Await this method before the action.
+   *
+   * @param text what the operator wants, such as `pause handler "book"`
+   * @returns the id of the entry, for its result; `undefined` if the inbox is not reachable
+   */
+  started(who: string | null, text: string): Promise<string | undefined> {
+    return this.#store({ who, text, event: null, error: NO_RESULT });
+  }
+
+  /**
    * Await this method before the result is sent.
    *
    * @param text what the operator did, such as `paused handler "book"`
    * @param kept `false` for an action that only counted or checked. Only the log contains such an action.
+   * @param id the id of the entry of the started action
    */
-  async performed(who: string | null, text: string, kept: boolean): Promise<void> {
+  async performed(who: string | null, text: string, kept: boolean, id?: string): Promise<void> {
     this.#logger.log(printable(`${operator(who)}: ${text}`));
-    if (kept) await this.#store({ who, text, event: null, error: null });
+    if (kept) await this.#store({ who, text, event: null, error: null }, id);
   }
 
-  /** @param text what the operator tried, such as `could not pause handler "book"` */
-  async failed(who: string | null, text: string, error: unknown): Promise<void> {
+  /**
+   * @param text what the operator tried, such as `could not pause handler "book"`
+   * @param kept `false` for an operator who may only look. Only the log contains the failure, because such an operator
+   *   could otherwise remove the stored actions with many rejected ones.
+   * @param id the id of the entry of the started action
+   */
+  async failed(who: string | null, text: string, error: unknown, kept: boolean, id?: string) {
     const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     this.#logger.warn(printable(`${operator(who)}: ${text}. ${cause}`));
-    await this.#store({ who, text, event: null, error: shortened(cause) });
+    if (kept) await this.#store({ who, text, event: null, error: shortened(cause) }, id);
   }
 
   /**
@@ -90,13 +109,14 @@ export class AuditTrail {
     return { entries: entries.slice(0, limit), comparedFrom: oldest };
   }
 
-  async #store(entry: Omit<StoredAuditEntry, 'id' | 'at'>): Promise<void> {
+  async #store(entry: AuditEntry, replaces?: string): Promise<string | undefined> {
     try {
       const text = shortened(entry.text);
-      await this.inbox.call((inbox) => inbox.recordAudit({ ...entry, text }));
+      return await this.inbox.call((inbox) => inbox.recordAudit({ ...entry, text }, replaces));
     } catch (error) {
       // The entry and the outage are in the log.
       if (!(error instanceof ConsoleException)) throw error;
+      return undefined;
     }
   }
 }

@@ -1,5 +1,11 @@
 import { errorParts } from 'nestjs-payments';
-import type { FailureGroup, PauseFacts, SelectionResult, SetupCheck } from 'nestjs-payments';
+import type {
+  FailureGroup,
+  PauseFacts,
+  RedriveJob,
+  SelectionResult,
+  SetupCheck,
+} from 'nestjs-payments';
 import type { EventIdDto, RedriveDto, SkipDto } from './request-dtos.js';
 
 export const CONSOLE_ACTIONS = [
@@ -7,6 +13,7 @@ export const CONSOLE_ACTIONS = [
   'skip',
   'stop',
   'acknowledge',
+  'withdraw',
   'pause',
   'resume',
   'forget',
@@ -29,6 +36,7 @@ const VERBS: Readonly<Record<ConsoleAction, readonly [verb: string, past: string
   skip: ['skip', 'skipped'],
   stop: ['stop', 'stopped'],
   acknowledge: ['acknowledge', 'acknowledged'],
+  withdraw: ['withdraw', 'withdrew'],
   pause: ['pause', 'paused'],
   resume: ['resume', 'resumed'],
   forget: ['forget', 'forgot'],
@@ -61,10 +69,10 @@ export function performed(
   return `${past} ${target}`;
 }
 
-/** Describes an action that was rejected or that failed, such as `could not pause handler "book"`. */
-export function attempted(action: ConsoleAction, target: string): string {
+/** Describes an action without its result, such as `pause handler "book"`. */
+export function wanted(action: ConsoleAction, target: string): string {
   const what = action === 'redrive' || action === 'skip' ? `deliveries ${target}` : target;
-  return `could not ${VERBS[action][0]} ${what}`.trimEnd();
+  return `${VERBS[action][0]} ${what}`.trimEnd();
 }
 
 /** Describes an export, such as `exported 3 rows of events: state dead`. */
@@ -93,12 +101,21 @@ export function factsOf({ until, reason }: PauseFacts): string {
 }
 
 /** Describes the deliveries of a group of failures. */
-export function failuresOf(
-  { handler, error, count }: Pick<FailureGroup, 'handler' | 'error' | 'count'>,
-  note: string,
-): string {
+export function failuresOf({
+  handler,
+  error,
+  count,
+}: Pick<FailureGroup, 'handler' | 'error' | 'count'>): string {
   const deliveries = counted(count, 'delivery', 'deliveries');
-  return `${deliveries} of ${handlerOf(handler)} with the error ${pattern(error)}: ${note}`;
+  return `${deliveries} of ${handlerOf(handler)} with the error ${pattern(error)}`;
+}
+
+/** Describes a redrive by what it redrives. */
+export function redriveOf({ query, ratePerSecond }: RedriveJob): string {
+  const { handler, force, from, to: _to, ...others } = query;
+  const filter = { ...others, ...(from && { from: from.toISOString() }) };
+  const request = { handler, force, ratePerSecond, filter };
+  return `the redrive of deliveries ${selectionOf(request as unknown as RedriveDto)}`;
 }
 
 /**

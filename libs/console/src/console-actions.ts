@@ -2,14 +2,15 @@ import { Injectable } from '@nestjs/common';
 import type { EventPage, PaymentInbox, RedriveQuery, SelectionResult } from 'nestjs-payments';
 import { AuditTrail } from './audit-trail.js';
 import {
-  attempted,
   counted,
   factsOf,
   failuresOf,
   handlerOf,
   named,
   performed,
+  redriveOf,
   selectionOf,
+  wanted,
 } from './audit-words.js';
 import type { ActionResult, ConsoleAction } from './audit-words.js';
 import { BulkSelection } from './bulk-selection.js';
@@ -21,6 +22,7 @@ import {
   AcknowledgeDto,
   AskDto,
   CloseDto,
+  FailureGroupDto,
   HandlerDto,
   PauseDto,
   RedriveDto,
@@ -59,19 +61,22 @@ export class ConsoleActions {
     body: unknown,
   ): Promise<object> {
     let target = '';
+    let id: string | undefined;
     try {
       const planned = await this.#plan(action, who, body);
       target = planned.target;
       if (may !== 'act' && !planned.dryRun) {
         throw new ConsoleException(403, 'You may look, but not act. Ask an operator who may act.');
       }
-      const result = await planned.run();
       const { dryRun = false, started } = planned;
+      if (!dryRun) id = await this.audit.started(who, wanted(action, target));
+      const result = await planned.run();
       const text = performed(action, target, result, { dryRun, started });
-      await this.audit.performed(who, text, !dryRun);
+      await this.audit.performed(who, text, !dryRun, id);
       return result;
     } catch (error) {
-      await this.audit.failed(who, attempted(action, target), error);
+      const text = `could not ${wanted(action, target)}`;
+      await this.audit.failed(who, text, error, may === 'act', id);
       throw error;
     } finally {
       this.overview.invalidate();
@@ -98,7 +103,10 @@ export class ConsoleActions {
         if (await this.inbox.call((inbox) => inbox.stopRedrive(id))) return {};
         throw new ConsoleException(409, 'The redrive has already ended.');
       };
-      return { target: `redrive ${JSON.stringify(id)}`, run };
+      const job = (await this.inbox.call((inbox) => inbox.redriveJobs())).find(
+        (one) => one.id === id,
+      );
+      return { target: job ? redriveOf(job) : `redrive ${JSON.stringify(id)}`, run };
     }
     if (action === 'ask') {
       const { expectations } = await validBody(AskDto, body);
@@ -118,7 +126,8 @@ export class ConsoleActions {
           return { closed };
         });
       const names = expectations.map(({ company, reference: id }) => ({ company, id }));
-      return { target: named(names, 'expectation'), run };
+      const target = `${named(names, 'expectation')} with the note ${JSON.stringify(note)}`;
+      return { target, run };
     }
     if (action === 'setup') {
       const { check, company } = await validBody(SetupDto, body);
@@ -126,15 +135,18 @@ export class ConsoleActions {
       const run = async () => ({ checks: await this.inbox.checkSetup(check, company) });
       return { target, dryRun: check !== 'webhook', run };
     }
-    if (action === 'acknowledge') {
-      const { note, ...group } = await validBody(AcknowledgeDto, body);
+    if (action === 'acknowledge' || action === 'withdraw') {
+      const isNote = action === 'acknowledge';
+      const group = await validBody(isNote ? AcknowledgeDto : FailureGroupDto, body);
+      const note = group instanceof AcknowledgeDto ? group.note : null;
+      const { handler, state, error, count } = group;
+      const seen = { handler, state, error, count, newestAt: new Date(group.newestAt) };
       const run = async () => {
-        await this.inbox.call((inbox) =>
-          inbox.acknowledge({ ...group, newestAt: new Date(group.newestAt), who, note }),
-        );
+        await this.inbox.call((inbox) => inbox.acknowledge({ ...seen, who, note }));
         return {};
       };
-      return { target: failuresOf(group, note), run };
+      const failures = failuresOf(group);
+      return { target: isNote ? `${failures}: ${note}` : `the note on ${failures}`, run };
     }
     if (action === 'pause') {
       const { handler, reason, until } = await validBody(PauseDto, body);

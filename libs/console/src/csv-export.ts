@@ -51,8 +51,8 @@ const FAILURES: Columns<FailureGroup> = {
   state: ({ state }) => state,
   deliveries: ({ count }) => count,
   error: ({ error }) => error,
-  'first failed': ({ oldestAt }) => oldestAt,
-  'last failed': ({ newestAt }) => newestAt,
+  'last failed from': ({ oldestAt }) => oldestAt,
+  'last failed to': ({ newestAt }) => newestAt,
   company: ({ company }) => company,
   event: ({ eventId }) => eventId,
 };

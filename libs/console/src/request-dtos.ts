@@ -1,5 +1,5 @@
 import { Type } from 'class-transformer';
-import { IsBoolean, IsObject, IsPositive, Matches, Max, ValidateNested } from 'class-validator';
+import { IsBoolean, IsObject, IsPositive, Max, ValidateNested } from 'class-validator';
 import { SETUP_CHECKS } from 'nestjs-payments';
 import type {
   EventState,
@@ -229,8 +229,8 @@ export class StopDto {
   id!: string;
 }
 
-/** A group of failures as the operator saw it, and the operator's note. */
-export class AcknowledgeDto {
+/** A group of failures as the operator saw it. */
+export class FailureGroupDto {
   @Text(200)
   handler!: string;
 
@@ -245,14 +245,17 @@ export class AcknowledgeDto {
 
   @DateOrTime()
   newestAt!: string;
+}
 
+/** A group of failures, and the operator's note. */
+export class AcknowledgeDto extends FailureGroupDto {
   @Text(500)
   note!: string;
 }
 
 /** The handler to pause, resume or forget. `*` pauses or resumes all handlers. */
 export class HandlerDto {
-  @Matches(/^\P{Cc}{1,200}$/u, { message: 'the name of a handler, or * for all' })
+  @Text(200, 'the name of a handler, or * for all')
   handler!: string;
 }
 

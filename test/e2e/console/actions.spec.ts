@@ -74,11 +74,15 @@ consoleOnEachAdapter((start) => {
     });
     expect(await app.states('e-4')).toEqual({ 'Orders.markPaid': 'dead' });
     expect(app.actions.slice(-2)).toEqual([
-      `log "ann": stopped redrive "${id}" PaymentsConsole`,
-      `warn "ann": could not stop redrive "${id}". The redrive has already ended. PaymentsConsole`,
+      'log "ann": stopped the redrive of deliveries in the state dead at 1 per second PaymentsConsole',
+      'warn "ann": could not stop the redrive of deliveries in the state dead at 1 per second. The redrive has already ended. PaymentsConsole',
     ]);
-    app.runtime.advance(3_600_000);
-    expect(await shown()).toEqual([]);
+    expect(await app.post('stop', { id: 'job-1' })).toMatchObject({ status: 409 });
+    expect(app.actions.at(-1)).toContain('could not stop redrive "job-1"');
+    await eventually(async () => {
+      app.runtime.advance(3_600_000);
+      expect(await shown()).toEqual([]);
+    });
   });
 
   it('the console redrives only the newest event that matches a filter', async () => {

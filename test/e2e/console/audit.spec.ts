@@ -143,6 +143,22 @@ consoleOnEachAdapter((start) => {
     }
   });
 
+  it('OP-43 the audit of the console contains an action before the action is performed', async () => {
+    await using app = await start({ console: { who } });
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const entries = async () => (await app.get('/api/audit')).body['entries'];
+    const pause = inbox.pause.bind(inbox);
+    let during: unknown;
+    inbox.pause = async (...args) => {
+      during = await entries();
+      await pause(...args);
+    };
+    await app.post('pause', { handler: '*' });
+    const error = 'The result is not known: the action still runs, or its process has ended.';
+    expect(during).toMatchObject([{ text: 'pause all handlers', error }]);
+    expect(await entries()).toMatchObject([{ text: 'paused all handlers', error: null }]);
+  });
+
   it('OP-43 the audit of the console describes a selection in words, without ids in errors and without the text of a search', async () => {
     await using app = await start({ console: { who } });
     const error = 'no account ACC98765 for order 83a1f00c (HTTP 404)';
@@ -241,6 +257,15 @@ consoleOnEachAdapter((start) => {
 });
 
 describe('the audit trail of the console', () => {
+  it('the console accepts a text of 250 emoji as a note and as a reason', async () => {
+    await using app = await ConsoleApplication.start({ console: { who } });
+    const group = { handler: 'x', state: 'dead', error: 'no', count: 1 };
+    const note = '🔑'.repeat(250);
+    const body = { ...group, newestAt: '2026-01-01T00:00:00Z', note };
+    expect(await app.post('acknowledge', body)).toMatchObject({ status: 200 });
+    expect(await app.post('pause', { handler: '*', reason: note })).toMatchObject({ status: 200 });
+  });
+
   it('SE-13 the console logs the views of 1,050 operators', async () => {
     await using app = await ConsoleApplication.start({ console: { who } });
     await app.deliver({ id: 'e-1' });

@@ -364,7 +364,11 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await other.unrouteAll({ behavior: 'wait' });
     const { events } = await app.inbox.list({ state: 'dead', limit: 100 });
     expect(events.length).toBeGreaterThan(20);
-    expect(app.merchant.log.matching(/"ada": stopped redrive/)).toHaveLength(1);
+    expect(
+      app.merchant.log.matching(
+        /"ada": stopped the redrive of deliveries of handler "Orders.markPaid"/,
+      ),
+    ).toHaveLength(1);
   });
 
   it('if the server rejects the request to count the deliveries, the operator cannot confirm the action in the dialog of the console', async () => {

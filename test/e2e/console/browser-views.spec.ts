@@ -259,7 +259,7 @@ describeInBrowser('failures in the inbox console', (browser) => {
     await page.getByText('4 failed deliveries: 4 dead, 0 retrying.').waitFor();
     const group = page.getByRole('row', { name: /HTTP 503 from ledger/ });
     expect((await group.innerText()).replace(/\s+/g, ' ')).toMatch(
-      /HTTP 503 from ledger, request a1b2c3d3 Orders\.markPaid dead × 3 1 First \d\d:\d\d:\d\d \S+ Last \d\d:\d\d:\d\d \S+ evt_3 Redrive … Acknowledge …/,
+      /HTTP 503 from ledger, request a1b2c3d3 Orders\.markPaid dead × 3 1 From \d\d:\d\d:\d\d \S+ To \d\d:\d\d:\d\d \S+ evt_3 Redrive … Acknowledge …/,
     );
     expect(await group.locator('.varying').allInnerTexts()).toEqual(['a1b2c3d3']);
     expect(await group.getByRole('img').getAttribute('aria-label')).toMatch(
@@ -316,10 +316,14 @@ describeInBrowser('failures in the inbox console', (browser) => {
     expect((await rows.allInnerTexts())[0]).toMatch(
       /HTTP 503[^]*changed[^]*Acknowledged by ada .*: the ledger team/,
     );
+    await page.getByRole('button', { name: /^Withdraw … .*HTTP 503/ }).click();
+    await confirm(page);
+    await page.getByText('The note is withdrawn.').waitFor();
+    await page.getByText('Acknowledged by ada').waitFor({ state: 'detached' });
     await page.goto(`${app.url}#/audit`);
-    await page
-      .getByText('acknowledged 3 deliveries of handler "Orders.markPaid" with the error')
-      .waitFor();
+    for (const text of ['acknowledged 3 deliveries', 'withdrew the note on 4 deliveries']) {
+      await page.getByText(`${text} of handler "Orders.markPaid" with the error`).waitFor();
+    }
   });
 
   it('the console shows a message if there are no failures', async () => {

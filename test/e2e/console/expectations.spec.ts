@@ -129,7 +129,7 @@ consoleOnEachAdapter((start) => {
     const closed = await app.post('close', { expectations: selection, note });
     expect(closed).toMatchObject({ status: 200, body: { closed: 1 } });
     expect(app.actions.at(-1)).toBe(
-      'log "ann": closed 2 expectations: "order-1", "nobody" (1 was open) PaymentsConsole',
+      'log "ann": closed 2 expectations: "order-1", "nobody" with the note "The customer paid in cash." (1 was open) PaymentsConsole',
     );
     const { body } = await app.get('/api/expectations?state=cancelled');
     const ended = { state: 'cancelled', cancelled: { by: 'ann', note }, nextPollAt: null };

@@ -49,6 +49,13 @@ const A_LIST = '"events" must be a list of 1 to 1,000 events, each with "company
 const FILTER = 'a JSON object with: company, eventType, handler, state, search, error, from, to.';
 
 /** Actions with a body that is not valid: title, action, body, and part of the message. */
+const GROUP = {
+  handler: 'Orders.markPaid',
+  state: 'dead',
+  error: 'no',
+  count: 1,
+  newestAt: '2026-01-01T00:00:00Z',
+};
 const BODIES: [string, string, unknown, string][] = [
   ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, '],
   ['no selection', 'redrive', {}, 'The body must have either "events" or "filter".'],
@@ -136,6 +143,13 @@ const BODIES: [string, string, unknown, string][] = [
     { filter: { handler: 'a' }, handler: 'Orders.markPaid' },
     '"handler" and "filter.handler" are different handlers: leave one out.',
   ],
+  [
+    '501 UTF-16 units',
+    'acknowledge',
+    { ...GROUP, note: '🔑'.repeat(250) + 'x' },
+    '"note" must be a text of 1 to 500 characters, none of them a control character.',
+  ],
+  ['a note', 'withdraw', { ...GROUP, note: 'x' }, 'The body must not have the field "note".'],
   ['no handler', 'pause', {}, '"handler" is missing. It must be the name of a handler, or * for '],
   ['an empty handler', 'pause', { handler: '' }, '"handler" must be the name of a handler, or *'],
   ['an unknown handler', 'pause', { handler: 'Nobody' }, 'No handler is named "Nobody"'],
@@ -199,7 +213,7 @@ consoleOnEachAdapter((start) => {
       status: 404,
       body: {
         error:
-          'There is no such action. The actions are redrive, skip, stop, acknowledge, pause, resume, forget, ask, close, setup.',
+          'There is no such action. The actions are redrive, skip, stop, acknowledge, withdraw, pause, resume, forget, ask, close, setup.',
       },
     });
   });

@@ -122,16 +122,20 @@ consoleOnEachAdapter((start) => {
     const recorded: string[] = [];
     const own = app.merchant.app.get(PaymentInbox);
     const record = own.recordAudit.bind(own);
-    own.recordAudit = async (entry) => {
+    own.recordAudit = async (entry, replaces) => {
       // A response that does not wait for the record arrives before the response to this request.
       await app.get('/api/overview');
-      await record(entry);
+      const id = await record(entry, replaces);
       recorded.push(entry.text);
+      return id;
     };
     await app.post('pause', { handler: '*' });
-    expect(recorded).toEqual(['paused all handlers']);
+    expect(recorded).toEqual(['pause all handlers', 'paused all handlers']);
     await app.post('pause', { handler: 'nobody' });
-    expect(recorded[1]).toBe('could not pause handler "nobody"');
+    expect(recorded.slice(2)).toEqual([
+      'pause handler "nobody"',
+      'could not pause handler "nobody"',
+    ]);
   });
 
   it('the console responds 500 for a programming error, and logs the error with its stack', async () => {

@@ -11,10 +11,19 @@ import {
 const PASSWORD = 'correct horse battery';
 const REJECTED = 'You may look, but not act. Ask an operator who may act.';
 const PAYMENT = { company: 'default', reference: 'order-1' };
+const GROUP = {
+  handler: 'Orders.markPaid',
+  state: 'dead',
+  error: 'no',
+  count: 1,
+  newestAt: '2026-01-01T00:00:00Z',
+};
 const ACTIONS: [string, object][] = [
   ['redrive', selected('e-1')],
   ['redrive', { filter: { state: 'dead' } }],
   ['stop', { id: 'job-1' }],
+  ['acknowledge', { ...GROUP, note: 'x' }],
+  ['withdraw', GROUP],
   ['skip', selected('e-1')],
   ['pause', { handler: 'Orders.markPaid' }],
   ['resume', { handler: '*' }],
@@ -42,6 +51,9 @@ consoleOnEachAdapter((start) => {
       expect([action, rejected.status, rejected.body]).toEqual([action, 403, { error: REJECTED }]);
     }
     expect(app.log.filter((line) => line.includes(REJECTED))).toHaveLength(ACTIONS.length);
+    const invalid = await app.post('pause', {}, { headers: { ...ACTION, ...support } });
+    expect(invalid.status).toBe(400);
+    expect((await app.get('/api/audit?show=actions', ann)).body).toMatchObject({ entries: [] });
     const after = await app.get('/api/overview', ann);
     expect(after.body).toMatchObject({ who: 'ann', may: 'act', stats: { paused: [] } });
     const counts = await app.post(

@@ -91,6 +91,8 @@ onEachDurableInbox((durable) => {
     await expect(inboxOf(a).acknowledge({ ...more, who: null, note: '' })).rejects.toThrow(
       new TypeError('"note" must be a text of 1 to 500 characters.'),
     );
+    await inboxOf(b).acknowledge({ ...more, who: 'bob', note: null });
+    expect((await groups(a, 2)).acknowledged).toBeNull();
   });
 
   it('deliveries of a removed handler are kept and reported until forgetHandler() skips them', async () => {

@@ -339,6 +339,14 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     specs: [SQLITE],
   },
   {
+    promise: 'OP-02',
+    fault: 'keeps acknowledgements for ever',
+    file: `${INBOX}/store/record-store.ts`,
+    replace: 'acknowledgement: 90 * DAY_MS',
+    by: 'acknowledgement: 9e5 * DAY_MS',
+    specs: [MEMORY],
+  },
+  {
     promise: 'OP-10',
     fault: 'a search finds a reference only in its own case',
     file: `${STORES}/sql/events.ts`,

@@ -195,7 +195,8 @@ export class PaymentInbox {
 
   /**
    * Stores a note on a group of {@link failures} and replaces an earlier one. Pass the group as the operator saw it: if
-   * the group then has more deliveries, or a delivery has failed later than `newestAt`, the group is `changed`.
+   * the group then has more deliveries, or a delivery has failed later than `newestAt`, the group is `changed`. The note
+   * is kept for 90 days. With the note `null`, deletes the note of the group.
    *
    * @throws TypeError if `note` or `who` is out of bounds.
    */
@@ -347,9 +348,16 @@ export class PaymentInbox {
    * Records what an operator did in the audit trail, which all processes share and which survives a restart. The inbox
    * records nothing by itself: the console records the actions of its operators, and an application records what its
    * own pages do. The last 10,000 actions and the last 10,000 views are kept for 90 days.
+   *
+   * To leave no action without an entry if the process dies, record the action before it, with an `error` that the result
+   * is not known, and record its result with the id of this entry.
+   *
+   * @param replaces id of an entry that the new entry replaces, 1 to 200 characters. Default: none
+   * @returns the id of the entry
+   * @throws TypeError if `replaces` is out of bounds.
    */
-  async recordAudit(entry: AuditEntry): Promise<void> {
-    return this.#audit.record(entry);
+  async recordAudit(entry: AuditEntry, replaces?: string): Promise<string> {
+    return this.#audit.record(entry, replaces);
   }
 
   /**

@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['e190d864550af663'],
   postgres: ['b14d483a5ba18f4e'],
-  postgresFunctions: '452631f582d76446',
+  postgresFunctions: '4bcc74ab8c2ccbca',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

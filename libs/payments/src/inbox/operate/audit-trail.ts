@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { InboxStore, RecordKind } from '../store/inbox-store.js';
-import { parsedBody } from '../store/record-store.js';
-import { assertWhole } from '../store/stored-event.js';
+import { MAX_KEY, parsedBody } from '../store/record-store.js';
+import { assertText, assertWhole } from '../store/stored-event.js';
 
 /** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */
 export interface AuditEntry {
@@ -12,7 +12,7 @@ export interface AuditEntry {
   readonly text: string;
   /** The event whose payload was viewed; `null` for an action. */
   readonly event: { readonly company: string; readonly id: string } | null;
-  /** Why the action was rejected or failed; `null` if it was performed. */
+  /** Why the action was rejected or failed, or that its result is not known; `null` if it was performed. */
   readonly error: string | null;
 }
 
@@ -33,14 +33,18 @@ export class AuditTrail {
     private readonly runtime: Pick<PaymentsRuntime, 'now'>,
   ) {}
 
-  async record({ who, text, event, error }: AuditEntry): Promise<void> {
+  /** @throws TypeError if `replaces` is out of bounds. */
+  async record({ who, text, event, error }: AuditEntry, replaces?: string): Promise<string> {
     const at = new Date(this.runtime.now()).toISOString();
     this.#count += 1;
+    const key = replaces ?? `${at} ${String(this.#count).padStart(9, '0')} ${this.#process}`;
+    assertText('replaces', key, MAX_KEY);
     await this.store.records.put({
       kind: event === null ? 'audit' : 'view',
-      key: `${at} ${String(this.#count).padStart(9, '0')} ${this.#process}`,
+      key,
       body: JSON.stringify({ at, who, text, event, error }),
     });
+    return key;
   }
 
   /** @throws TypeError if `limit` is out of bounds. */

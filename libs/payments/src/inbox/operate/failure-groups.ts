@@ -65,13 +65,14 @@ export interface Acknowledgement extends Pick<
   FailureGroup,
   'handler' | 'state' | 'error' | 'count' | 'newestAt'
 > {
-  /** What the operators have to know, 1 to 500 characters. */
-  readonly note: string;
+  /** What the operators have to know, 1 to 500 characters; `null` to delete the note of the group. */
+  readonly note: string | null;
   /** The operator, 1 to 200 characters; `null` if not known. */
   readonly who: string | null;
 }
 
-export interface StoredAcknowledgement extends Pick<Acknowledgement, 'note' | 'who'> {
+export interface StoredAcknowledgement extends Pick<Acknowledgement, 'who'> {
+  readonly note: string;
   /** When the group was acknowledged, by the store clock. */
   readonly at: Date;
   /** Whether, since the acknowledgement, the group got more deliveries or one of its deliveries failed. */
@@ -135,10 +136,11 @@ export class FailureGroups {
   /** @throws TypeError if a field is out of bounds. */
   async acknowledge(acknowledgement: Acknowledgement): Promise<void> {
     const { note, who, count, newestAt } = acknowledgement;
+    const key = hashOf(keyOf(acknowledgement));
+    if (note === null) return this.store.records.remove('acknowledgement', key);
     assertText('note', note, MAX_NOTE);
     if (who !== null) assertText('who', who, MAX_WHO);
     const body = JSON.stringify({ note, who, count, newestMs: newestAt.getTime() });
-    const key = hashOf(keyOf(acknowledgement));
     await this.store.records.put({ kind: 'acknowledgement', key, body });
   }
 
@@ -183,7 +185,8 @@ interface Group {
   newest: FailedDelivery;
 }
 
-interface AcknowledgedGroup extends Pick<Acknowledgement, 'note' | 'who' | 'count'> {
+interface AcknowledgedGroup extends Pick<Acknowledgement, 'who' | 'count'> {
+  readonly note: string;
   readonly newestMs: number;
   readonly at: Date;
 }

@@ -10,12 +10,16 @@ export type RecordKind = 'process' | 'job' | 'audit' | 'view' | 'acknowledgement
 
 const DAY_MS = 86_400_000;
 
-/** How long after its last change `InboxStore.prune` deletes a record, in milliseconds. Other kinds are never deleted. */
-export const RECORD_RETENTION_MS: Readonly<Partial<Record<RecordKind, number>>> = {
+/** Maximum length of the key of a record, in characters. */
+export const MAX_KEY = 200;
+
+/** How long after its last change `InboxStore.prune` deletes a record, in milliseconds. */
+export const RECORD_RETENTION_MS: Readonly<Record<RecordKind, number>> = {
   process: 3_600_000,
   job: 30 * DAY_MS,
   audit: 90 * DAY_MS,
   view: 90 * DAY_MS,
+  acknowledgement: 90 * DAY_MS,
 };
 
 /**

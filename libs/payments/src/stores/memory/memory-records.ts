@@ -55,7 +55,7 @@ export function memoryRecords(runtime: PaymentsRuntime): MemoryRecords {
 
     prune() {
       for (const [kind, rows] of kinds) {
-        const before = runtime.monotonic() - (RECORD_RETENTION_MS[kind] ?? Infinity);
+        const before = runtime.monotonic() - RECORD_RETENTION_MS[kind];
         const extra = LIMITED_RECORDS.includes(kind) ? rows.size - MAX_RECORDS : 0;
         for (const [index, { key, changedMs }] of [...rows.values()].entries()) {
           if (changedMs < before || index < extra) rows.delete(key);
