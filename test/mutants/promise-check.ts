@@ -31,6 +31,7 @@ const PROJECTS = [
   'libs/jetstream',
   'libs/bullmq',
   'libs/rabbitmq',
+  'libs/kafka',
   'apps/shop',
   'apps/demo',
 ];

@@ -115,6 +115,11 @@ export class RunningProcess implements AsyncDisposable {
     this.#child.stdin!.write(text);
   }
 
+  /** Writes to the standard input, and closes it. */
+  end(bytes: Uint8Array = Buffer.alloc(0)): void {
+    this.#child.stdin!.end(bytes);
+  }
+
   /** Closes the pipe that the process prints to, as `head` does. */
   closeOutput(): void {
     this.#child.stdout!.destroy();
