@@ -351,7 +351,7 @@ consoleOnEachAdapter((start) => {
       '"',
       '\0',
       '\n\t',
-      '🔑'.repeat(900),
+      '🔑'.repeat(500),
       '--',
     ]) {
       expect(await idsOf(app, text)).toEqual(reference.startsWith(text) ? ['e-1'] : []);
