@@ -113,8 +113,9 @@ export class SharedConnection<T extends object> {
     return (this.#opening ??= this.#connect());
   }
 
-  /** Closes a connection that was lost or does not work. */
+  /** Closes a connection that was lost or does not work. Ignores a connection that is already closed or being closed. */
   async end(connection: T): Promise<void> {
+    if (this.#ended.has(connection)) return;
     this.#ended.add(connection);
     if (this.#open === connection) this.#opening = this.#open = undefined;
     await this.disconnect(connection);
