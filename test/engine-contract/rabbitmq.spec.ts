@@ -21,10 +21,26 @@ const connection = { connectionTimeout: 30_000 };
 const installed = RabbitMQServer.isInstalled();
 const { signal } = new AbortController();
 let starting: Promise<RabbitMQServer> | undefined;
+/** Names of exchanges with the queues of the service `ledger`. After their creation, the adapter waits for two seconds. */
+const prepared = Array.from({ length: 48 }, newName);
 
-/** The one server of this file. */
+/** The one server of this file, with the {@link prepared} exchanges and queues. */
 function sharedServer(): Promise<RabbitMQServer> {
-  return (starting ??= RabbitMQServer.start());
+  return (starting ??= startPrepared());
+}
+
+async function startPrepared(): Promise<RabbitMQServer> {
+  const server = await RabbitMQServer.start();
+  const creators = prepared.map((exchange) =>
+    rabbitMQ({ url: server.url, exchange, connection, services: ['ledger'] }),
+  );
+  await Promise.all(creators.map((creator) => creator.open()));
+  await Promise.all(creators.map((creator) => creator.close()));
+  return server;
+}
+
+function newName(): string {
+  return `t${randomUUID().slice(0, 8)}`;
 }
 
 afterAll(async () => (await starting)?.[Symbol.asyncDispose]());
@@ -63,6 +79,7 @@ describeEngine({
   start: async (): Promise<RunningEngine> => {
     const server = await sharedServer();
     return {
+      prepared,
       kill: () => server.kill(),
       restart: () => server.restart(),
       url: server.url,
@@ -137,7 +154,7 @@ describeIf('RabbitMQ itself', () => {
 
   beforeEach(async () => {
     ({ url } = await sharedServer());
-    name = `t${randomUUID().slice(0, 8)}`;
+    name = prepared.pop() ?? newName();
   });
 
   /** An adapter for the exchange of the case, open and closed again at the end of the case. */
@@ -194,6 +211,7 @@ describeIf('RabbitMQ itself', () => {
       'x-delivery-limit',
     ],
   ])('EN-09 %s is refused, for messages and for dead letters', async (_, settings, setting) => {
+    name = newName();
     for (const [service, queue] of [
       ['ledger', `${name}.ledger`],
       ['mail', `${name}.mail.dead`],
@@ -212,14 +230,16 @@ describeIf('RabbitMQ itself', () => {
     }
   });
 
-  it('EN-09 an exclusive queue is refused', () =>
-    withClient(url, async (client) => {
+  it('EN-09 an exclusive queue is refused', async () => {
+    name = newName();
+    await withClient(url, async (client) => {
       await client.queueDeclare({ queue: `${name}.ledger`, exclusive: true });
       await using({ service: 'ledger' }, async (adapter) => {
         await expect(adapter.open()).rejects.toMatchObject({ code: 'engine_unsafe' });
         await expect(adapter.open()).rejects.toThrow('exclusive');
       });
-    }));
+    });
+  });
 
   it.each<[string, object, string]>([
     ['another type', { type: 'fanout', durable: true }, 'type'],
@@ -231,6 +251,7 @@ describeIf('RabbitMQ itself', () => {
     ],
     ['automatic deletion', { type: 'topic', durable: true, autoDelete: true }, 'auto_delete'],
   ])('EN-09 an exchange with %s is refused', async (_, settings, setting) => {
+    name = newName();
     await withClient(url, (client) => client.exchangeDeclare({ exchange: name, ...settings }));
     await using({}, async (adapter) => {
       await expect(adapter.open()).rejects.toMatchObject({ code: 'engine_unsafe' });
@@ -239,6 +260,7 @@ describeIf('RabbitMQ itself', () => {
   });
 
   it('EN-09 setup "check" refuses a server with a missing exchange or queue, and accepts what setup "create" has created', async () => {
+    name = newName();
     const service = 'ledger';
     await using({ service, setup: 'check' }, async (adapter) => {
       await expect(adapter.open()).rejects.toMatchObject({ code: 'engine_unsafe' });
@@ -274,6 +296,7 @@ describeIf('RabbitMQ itself', () => {
   });
 
   it('EN-01 a message that no queue takes is not accepted, until a service has its queue', async () => {
+    name = newName();
     await using({}, async (gateway) => {
       const publishing = gateway.publish(engineMessage(), { signal });
       await expect(publishing).rejects.toThrow('no queue takes it');
