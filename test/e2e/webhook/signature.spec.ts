@@ -1,10 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  ADAPTERS,
-  WebhookApplication,
-  company,
-} from '../../support/webhook/webhook-application.js';
+import { WebhookApplication, company } from '../../support/webhook/webhook-application.js';
 
 interface Vector {
   name: string;
@@ -34,15 +30,18 @@ function promised(vector: Vector): { status: number; code?: string } {
   return { status: 200 };
 }
 
-describe.each(Object.keys(ADAPTERS))('signature vectors on %s', (adapter) => {
+describe('signature vectors from a program in another language', () => {
   let app: WebhookApplication;
   beforeAll(async () => {
     app = await WebhookApplication.start({
-      adapter: ADAPTERS[adapter]!(),
       payments: { companies: { find: (id) => companies.find((known) => known.id === id) } },
     });
   });
   afterAll(async () => app.app.close());
+
+  it('the file has more than 60 signature vectors', () => {
+    expect(cases.length).toBeGreaterThan(60);
+  });
 
   it.each(cases)('Signature: the vector "$name" results in $expect over HTTP', async (vector) => {
     const response = await app.exchange(`/webhooks/payments/${companyOf(vector)}`, {

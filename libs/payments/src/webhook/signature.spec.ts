@@ -1,39 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { codeOf } from '../../../../test/support/errors/thrown-error.js';
-import { parseEnvelope } from '../events/payment-event.js';
 import { signBody, verifySignature } from './signature.js';
 
 interface Vector {
   name: string;
   secrets: string[];
   body: string;
-  header: string | null;
-  expect: string;
-  payload?: 'ok' | 'payload_invalid';
+  header: string;
 }
 
 const { cases } = JSON.parse(readFileSync('test/vectors/webhook-signatures.json', 'utf8')) as {
   cases: Vector[];
 };
 
-describe('signature vectors from a program in another language', () => {
-  it('the file has more than 60 signature vectors', () => {
-    expect(cases.length).toBeGreaterThan(60);
-  });
-
-  it.each(cases)(
-    'verifySignature() checks the vector "$name" with the result $expect',
-    (vector) => {
-      const body = Buffer.from(vector.body, 'base64');
-      const code = codeOf(() => verifySignature(body, vector.header ?? undefined, vector.secrets));
-      expect(code ?? 'valid').toBe(vector.expect);
-      if (vector.payload !== undefined) {
-        expect(codeOf(() => parseEnvelope(body)) ?? 'ok').toBe(vector.payload);
-      }
-    },
-  );
-
+describe('signBody', () => {
   it.each(cases.filter(({ name }) => name === 'valid' || name === 'Unicode secret'))(
     'signBody() gives the same signature for the vector "$name" as the program in the other language',
     (vector) => {
