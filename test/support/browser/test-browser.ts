@@ -35,6 +35,11 @@ const FLAGS = [
   '--disable-sync',
 ];
 
+/** Pages request their data every one or two seconds. In tests, they do so every 200 ms. */
+const FASTER_POLLS = `
+  const { setTimeout } = window;
+  window.setTimeout = (callback, ms) => setTimeout(callback, ms === 1000 || ms === 2000 ? 200 : ms);`;
+
 /** The path of a Chromium: `CHROMIUM_PATH` (empty: none), or the usual path of the system. */
 export function findChromium(): string | undefined {
   const named = process.env['CHROMIUM_PATH'];
@@ -65,6 +70,7 @@ export class TestBrowser implements AsyncDisposable {
     const context = await this.#browser.newContext(options);
     this.#contexts.add(context);
     context.setDefaultTimeout(60_000);
+    await context.addInitScript(FASTER_POLLS);
     context.on('weberror', (error) => this.#troubles.push(`uncaught: ${error.error().message}`));
     // Chromium logs a response with 401 or 404 as an error; tests send such requests on purpose.
     context.on('console', (message) => {

@@ -141,7 +141,7 @@ export class WebhookApplication implements AsyncDisposable {
     // A browser may open connections without a request. A server that closes would wait a minute for them.
     const closeIdle = setInterval(() => {
       if (!server.listening) server.closeAllConnections();
-    }, 1000);
+    }, 50);
     try {
       await this.app.close();
     } finally {
