@@ -2,40 +2,7 @@ import { expect, it } from '@jest/globals';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { ScriptedService } from '../../support/api/scripted-service.js';
 
-describeWithEachAdapter('paths and redirects', (harness) => {
-  it.each([
-    ['an absolute URL', 'https://evil.example/v1/x'],
-    ['an absolute URL after a slash', '/https://evil.example\\x'],
-    ['//host', '//evil.example/v1/x'],
-    ['/\\host', '/\\evil.example/v1/x'],
-    ['no slash at its start', 'v1/x'],
-    ['no characters', ''],
-    ['..', '/v1/../auth/token'],
-    ['.. at the end', '/v1/..'],
-    ['encoded ..', '/v1/%2e%2E/auth/token'],
-    ['half-encoded ..', '/v1/.%2e/auth/token'],
-    ['.. after an encoded slash', '/v1/x%2f..%2fauth'],
-    ['.. after an encoded backslash', '/v1/x%5C..%5Cauth'],
-    ['.', '/v1/./x'],
-    ['a backslash', '/v1\\x'],
-    ['a query', '/v1/x?a=b'],
-    ['a fragment', '/v1/x#y'],
-    ['a line break', '/v1/x\r\nhost: evil.example'],
-    ['a null byte', '/v1/x\0'],
-    ['a space', '/v1/x y'],
-    ['half a surrogate pair', '/v1/\ud800'],
-    ['an incomplete percent encoding', '/v1/100%'],
-    ['userinfo', '@evil.example/'],
-    ['the type number instead of string', 42 as never],
-  ])('HT-21 a path with %s causes a TypeError before a token request is sent', async (_, path) => {
-    const { payments } = await harness.boot();
-    for (const method of ['GET', 'POST'] as const) {
-      await expect(payments.request(method, path)).rejects.toThrow(TypeError);
-    }
-    expect(harness.service.tokenRequests).toHaveLength(0);
-    expect(harness.service.calls).toHaveLength(0);
-  });
-
+describeWithEachAdapter('paths and redirects', (harness, adapter) => {
   it('HT-21 a transaction id is encoded as one segment of the path', async () => {
     const { payments } = await harness.boot();
     for (const id of ['a/b', 'a..b', 'a?b#c', 'é %2F\r\n', '5f0c7b52-8a0e']) {
@@ -43,15 +10,6 @@ describeWithEachAdapter('paths and redirects', (harness) => {
       expect(harness.service.calls.at(-1)?.path).toBe(`/v1/transactions/${encodeURIComponent(id)}`);
     }
   });
-
-  it.each(['', '.', '..', '../auth/token', 'a/../b', 'a\\..\\b', undefined, null, 7, '\ud800'])(
-    'HT-21 the transaction id %p causes a TypeError',
-    async (id) => {
-      const { payments } = await harness.boot();
-      await expect(payments.getTransaction(id as string)).rejects.toThrow(TypeError);
-      expect(harness.service.tokenRequests).toHaveLength(0);
-    },
-  );
 
   it('HT-21 the option query is encoded, and an object in it causes a TypeError', async () => {
     const { payments } = await harness.boot();
@@ -94,4 +52,49 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toThrow(`127.0.0.1:${harness.service.port}`);
     expect(harness.service.calls).toHaveLength(2);
   });
+
+  // Paths are checked before the adapter is used.
+  if (adapter !== 'undici') return;
+
+  it.each([
+    ['an absolute URL', 'https://evil.example/v1/x'],
+    ['an absolute URL after a slash', '/https://evil.example\\x'],
+    ['//host', '//evil.example/v1/x'],
+    ['/\\host', '/\\evil.example/v1/x'],
+    ['no slash at its start', 'v1/x'],
+    ['no characters', ''],
+    ['..', '/v1/../auth/token'],
+    ['.. at the end', '/v1/..'],
+    ['encoded ..', '/v1/%2e%2E/auth/token'],
+    ['half-encoded ..', '/v1/.%2e/auth/token'],
+    ['.. after an encoded slash', '/v1/x%2f..%2fauth'],
+    ['.. after an encoded backslash', '/v1/x%5C..%5Cauth'],
+    ['.', '/v1/./x'],
+    ['a backslash', '/v1\\x'],
+    ['a query', '/v1/x?a=b'],
+    ['a fragment', '/v1/x#y'],
+    ['a line break', '/v1/x\r\nhost: evil.example'],
+    ['a null byte', '/v1/x\0'],
+    ['a space', '/v1/x y'],
+    ['half a surrogate pair', '/v1/\ud800'],
+    ['an incomplete percent encoding', '/v1/100%'],
+    ['userinfo', '@evil.example/'],
+    ['the type number instead of string', 42 as never],
+  ])('HT-21 a path with %s causes a TypeError before a token request is sent', async (_, path) => {
+    const { payments } = await harness.boot();
+    for (const method of ['GET', 'POST'] as const) {
+      await expect(payments.request(method, path)).rejects.toThrow(TypeError);
+    }
+    expect(harness.service.tokenRequests).toHaveLength(0);
+    expect(harness.service.calls).toHaveLength(0);
+  });
+
+  it.each(['', '.', '..', '../auth/token', 'a/../b', 'a\\..\\b', undefined, null, 7, '\ud800'])(
+    'HT-21 the transaction id %p causes a TypeError',
+    async (id) => {
+      const { payments } = await harness.boot();
+      await expect(payments.getTransaction(id as string)).rejects.toThrow(TypeError);
+      expect(harness.service.tokenRequests).toHaveLength(0);
+    },
+  );
 });

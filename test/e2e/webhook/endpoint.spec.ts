@@ -126,6 +126,22 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
     expect(orders.seen).toHaveLength(1);
   });
 
+  it.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])(
+    'WH-08 the method %s on the webhook path gets 404 or 405',
+    async (method) => {
+      for (const path of ['/webhooks/payments', '/webhooks/payments/default']) {
+        const { headers, body } = signedWebhook(COMPANY);
+        const bare = method === 'GET' || method === 'HEAD';
+        const response = await app.exchange(path, { method, ...(!bare && { headers, body }) });
+        expect([404, 405]).toContain(response.status);
+      }
+      expect(orders.seen).toEqual([]);
+    },
+  );
+
+  // The other promises do not depend on how the application parses bodies.
+  if (option !== Object.keys(BODY_OPTIONS)[0]) return;
+
   it.each([
     ['first', 0],
     ['second', 1],
@@ -144,19 +160,6 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
         body,
       });
       expect(response.status).toBe(200);
-    },
-  );
-
-  it.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])(
-    'WH-08 the method %s on the webhook path gets 404 or 405',
-    async (method) => {
-      for (const path of ['/webhooks/payments', '/webhooks/payments/default']) {
-        const { headers, body } = signedWebhook(COMPANY);
-        const bare = method === 'GET' || method === 'HEAD';
-        const response = await app.exchange(path, { method, ...(!bare && { headers, body }) });
-        expect([404, 405]).toContain(response.status);
-      }
-      expect(orders.seen).toEqual([]);
     },
   );
 

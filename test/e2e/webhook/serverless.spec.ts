@@ -171,16 +171,12 @@ describe.each(ADAPTER_OPTIONS)(
     // Headers are read before the body, so their tests need one option only.
     if (server.option !== Object.keys(BODY_OPTIONS)[0]) return;
 
-    describe.each(OPTIONAL)('WH-30 header %s', (name) => {
-      it.each(ODD_VALUES)(
-        `a verified webhook request is accepted even if its header ${name} is %s`,
-        async (_what, value) => {
-          await expectHandled((request) => ({
-            ...request,
-            headers: { ...request.headers, [name]: value },
-          }));
-        },
-      );
-    });
+    it.each(ODD_VALUES)(
+      'WH-30 a verified webhook request is accepted even if each header that the module does not need is %s',
+      async (_what, value) => {
+        const odd = Object.fromEntries(OPTIONAL.map((name) => [name, value]));
+        await expectHandled((request) => ({ ...request, headers: { ...request.headers, ...odd } }));
+      },
+    );
   },
 );
