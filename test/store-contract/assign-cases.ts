@@ -116,6 +116,23 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title:
+      'IN-16 receive assigns no delivery that would overtake an earlier event of the same call',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const [first, second] = [
+        incoming({ orderingKey: 'k' }),
+        assigned(worker, { orderingKey: 'k' }),
+      ];
+      const receipts = await store.receive([first, second]);
+      deepEqual(
+        receipts.map(({ claimed }) => claimed.length),
+        [0, 0],
+      );
+      equal((await worker.claimOne()).id, first.id);
+    },
+  },
+  {
+    title:
       'IN-16 receive assigns a delivery if no other delivery of the ordering key is running or due',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);

@@ -19,7 +19,7 @@ import type { ConnectionSource, Parameter, ResultRow } from '../connection/conne
 import { PostgresInboxError, prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
 import { countsOnce, fromStored, orderingOf, toStored } from '../../sql/sql-connection.js';
-import { BY_INDEX, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, isOnceOf, LOOKED_UP, NEEDS_READ_COMMITTED, NOW_MS } from './postgres-sql.js';
 
 /**
  * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
@@ -240,7 +240,7 @@ function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   return events.flatMap(({ event: { handlers, assign }, ordering }, index) =>
     [...new Set(handlers)].map((handler) => {
       let worker = assign?.handlers.includes(handler) ? assign.workerId : null;
-      if (worker !== null && ordering !== null) {
+      if (ordering !== null) {
         const key = `${ordering} ${handler}`;
         if (busy.has(key)) worker = null;
         busy.add(key);
@@ -291,6 +291,7 @@ DECLARE
   v_all boolean;
   v_known record;
 BEGIN
+  ${NEEDS_READ_COMMITTED}
   -- Events must be durable before the 2xx response, even if the settings of the role or the database turn the wait for
   -- the disk off.
   IF current_setting('synchronous_commit') = 'off' THEN
