@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type {
   ClaimedDelivery,
@@ -15,6 +16,8 @@ import {
   usePostgresInboxes,
 } from '../../support/postgres/postgres-inboxes.js';
 import { types } from 'pg';
+import type { Client } from 'pg';
+import { RecordingPool } from '../../support/postgres/recording-pool.js';
 import { eventually } from '../../support/time/waiting.js';
 
 const inboxes = usePostgresInboxes();
@@ -48,6 +51,34 @@ describe('claims in PostgreSQL', () => {
     }
   });
 
+  const SELECTED = { company: 'default', id: 'a', handlers: ['book'] };
+  it.each<[string, (store: InboxStore, lease: ClaimedDelivery) => Promise<unknown>]>([
+    ['receive', (store) => store.receive([incoming('b')])],
+    [
+      'claim',
+      (store) => store.claim({ workerId: randomUUID(), wanted: [{ handler: 'book', limit: 1 }] }),
+    ],
+    ['complete', (store, lease) => store.complete(lease)],
+    ['skip', (store) => store.skip([SELECTED])],
+    ['register', (store) => startWorker(store)],
+  ])(
+    'IN-16 %s() runs in READ COMMITTED after the default isolation level has become serializable while the process runs',
+    async (_name, act) => {
+      const pool = new RecordingPool({ connectionString: inboxes.connectionString, max: 1 });
+      const store = await inboxes.open({ pool });
+      await store.receive([incoming('a')]);
+      const [lease] = await claim(store);
+      const client = await pool.connect();
+      await client.query({ text: "SET default_transaction_isolation = 'serializable'" });
+      client.release();
+      pool.recorded.length = 0;
+      await act(store, lease!);
+      const statements = pool.recorded.map(({ text }) => text);
+      expect(statements).toContain('BEGIN ISOLATION LEVEL READ COMMITTED');
+      await pool.end();
+    },
+  );
+
   const one = { company: 'default', id: 'e1', handlers: ['book'] };
   it.each<
     [string, (store: InboxStore) => Promise<unknown>, (store: InboxStore) => Promise<unknown>]
@@ -62,6 +93,18 @@ describe('claims in PostgreSQL', () => {
       'redrive',
       (store) => store.receive([incoming('e1')]).then(() => store.skip([one])),
       (store) => store.redrive([one], { force: false, dueInMs: [0] }),
+    ],
+    [
+      'serializable commit',
+      (store) =>
+        store.receive(['e0', 'e1'].map((id) => incoming(id, { orderingKey: 'k' }))).then(() => {}),
+      async (store) => {
+        const [lease] = await claim(store, 1);
+        await store.commit(lease!, async (tx) => {
+          await (tx as Client).query('SET TRANSACTION ISOLATION LEVEL SERIALIZABLE');
+          await claim(store);
+        });
+      },
     ],
     [
       'resume',

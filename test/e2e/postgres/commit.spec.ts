@@ -93,7 +93,7 @@ describe('context.commit in PostgreSQL', () => {
     },
   );
 
-  it('IN-16 prune() makes a delivery claimable after a serializable commit whose process ended before it released the delivery', async () => {
+  it('IN-16 a heartbeat makes a delivery claimable after a serializable commit whose process ended before it released the delivery', async () => {
     const store = await inboxes.open({ schema: 'ended' });
     const { seq, handler, token } = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
@@ -103,8 +103,18 @@ describe('context.commit in PostgreSQL', () => {
     await client.query('SELECT ended.finish($1, $2, $3)', [seq, handler, token]);
     await client.query('COMMIT');
     expect(await claim(store)).toEqual([]);
-    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    const beat = async () => store.heartbeat(await startWorker(store));
+    const hash = 'hashtextextended(ordering::text || handler, 0)';
+    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${hash}) FROM ended.unreleased`);
+    // Neither the locked key nor the locked row of another key delays a heartbeat.
+    await inboxes.query("INSERT INTO ended.unreleased VALUES (gen_random_uuid(), 'book')");
+    await client.query('SELECT FROM ended.unreleased FOR UPDATE');
+    await beat();
+    expect(await claim(store)).toEqual([]);
+    await client.query('ROLLBACK');
+    await beat();
     expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
+    expect(await inboxes.query('SELECT FROM ended.unreleased')).toEqual([]);
   });
 
   it('context.commit rejects if the work catches the error of a statement', async () => {

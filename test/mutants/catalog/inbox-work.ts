@@ -59,6 +59,23 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/postgres/commit.spec.ts'],
   },
   {
+    promise: 'IN-16',
+    fault:
+      'a heartbeat does not release the deliveries that a strictly isolated commit could not see',
+    file: `${STORES}/postgres/sql/workers.ts`,
+    replace: 'o_freed + ${schema}.release_unreleased()::integer',
+    by: 'o_freed',
+    specs: ['test/e2e/postgres/commit.spec.ts'],
+  },
+  {
+    promise: 'IN-16',
+    fault: 'the functions of the inbox run in a transaction with a strict isolation level',
+    file: `${STORES}/postgres/sql/postgres-sql.ts`,
+    replace: 'IF ${IS_STRICT} THEN',
+    by: 'IF false THEN',
+    specs: ['test/e2e/postgres/claims.spec.ts'],
+  },
+  {
     promise: 'IN-17',
     fault: 'a dead delivery blocks its ordering key',
     file: `${STORES}/memory/memory-events.ts`,

@@ -7,7 +7,7 @@ import { MIGRATIONS as SQLITE } from './sqlite/migrate.js';
 const PINNED = {
   sqlite: ['e190d864550af663'],
   postgres: ['b14d483a5ba18f4e'],
-  postgresFunctions: '4bcc74ab8c2ccbca',
+  postgresFunctions: '1493b3d2edc68978',
 };
 
 const hashOf = (text: string): string => hash('sha256', text, 'hex').slice(0, 16);

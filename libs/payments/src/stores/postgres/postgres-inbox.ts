@@ -30,7 +30,6 @@ import { claims } from './sql/claim.js';
 import { committing } from './sql/commit.js';
 import { PostgresSql, quoted } from './sql/postgres-sql.js';
 import { PostgresExpectations } from './sql/expectations.js';
-import { releaseUnreleased } from './sql/ordering.js';
 import { receiver } from './sql/receive.js';
 import { redrive, skip } from './sql/redrive.js';
 import { settlements } from './sql/settle.js';
@@ -98,8 +97,7 @@ function postgresStore(
     async open() {
       source.open(options.pool ?? (await createPool(options)));
       try {
-        const isolation = await reachServer(source, options.startTimeoutMs, runtime);
-        source.setsIsolation = isolation !== 'read committed';
+        await reachServer(source, options.startTimeoutMs, runtime);
         await migrate(source, options.schema, runtime);
       } catch (error) {
         await source.close();
@@ -147,7 +145,7 @@ function postgresStore(
       return result;
     },
 
-    commit: committing(source, schema, options, runtime),
+    commit: committing(source, schema, options, runtime, notifier),
     onWake: (wake) => listener.add(wake),
     find: (company, id) => events.find(company, id),
     eventsOf: (company, payment) => events.eventsOf(company, payment),
@@ -174,9 +172,6 @@ function postgresStore(
       if (!paused) notifier.notify();
     },
 
-    async prune(request) {
-      if (await releaseUnreleased(source, schema)) notifier.notify();
-      return pruning.prune(request, (slice) => new SqlPruning(sql).slice(slice));
-    },
+    prune: (request) => pruning.prune(request, (slice) => new SqlPruning(sql).slice(slice)),
   };
 }

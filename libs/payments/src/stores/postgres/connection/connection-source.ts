@@ -64,9 +64,12 @@ export function breaksConnection(error: unknown): boolean {
   );
 }
 
-/** Whether a deadlock, or a conflict under a strict isolation level, caused the error. A retry may succeed. */
+/** The SQL state of an error that functions of the inbox raise in a transaction with a strict isolation level. */
+export const STRICT_ISOLATION = 'PYISO';
+
+/** Whether a deadlock or a strict isolation level caused the error. A retry may succeed. */
 export function isConflict(error: unknown): boolean {
-  return /^(40001|40P01)$/.test(sqlStateOf(error) ?? '');
+  return /^(40001|40P01|PYISO)$/.test(sqlStateOf(error) ?? '');
 }
 
 /** Whether a value that cannot be stored caused the error. The other events or outcomes of the batch can be stored. */
@@ -206,11 +209,8 @@ export class ConnectionSource {
   readonly #log: ThrottledLog;
   readonly #onPoolError = (error: Error): void => this.#logFailure(error);
   #pool: Pool | null = null;
-  /**
-   * Whether each transaction sets READ COMMITTED, because the database has another default. The statements of the inbox
-   * need READ COMMITTED.
-   */
-  setsIsolation = false;
+  /** Whether each transaction sets READ COMMITTED, because a connection had another default. */
+  #setsIsolation = false;
 
   constructor(
     private readonly settings: Pick<
@@ -264,7 +264,7 @@ export class ConnectionSource {
   ): Promise<StatementResult> {
     return this.#repeatOnConflict((connection) => {
       const run = (): Promise<StatementResult> => connection.run(statement, values);
-      return this.setsIsolation ? inTransaction(connection, run) : run();
+      return this.#setsIsolation ? inTransaction(connection, run) : run();
     });
   }
 
@@ -328,6 +328,7 @@ export class ConnectionSource {
       try {
         return await this.#withConnection(work);
       } catch (error) {
+        this.#setsIsolation ||= sqlStateOf(error) === STRICT_ISOLATION;
         if (repeats < MAX_REPEATS && isConflict(error)) continue;
         // A PaymentsError was logged where it was created.
         if (!(error instanceof PaymentsError)) this.#logFailure(error);
@@ -379,8 +380,7 @@ const NOT_READY = /^(57P03|53300)$/;
 
 /**
  * Checks the server before anything is stored. If the server cannot be reached, tries again for `startTimeoutMs`,
- * because a deployment may start the database and the application at the same time. Returns the default isolation level
- * of the database.
+ * because a deployment may start the database and the application at the same time.
  *
  * @throws PaymentsError `inbox_unavailable`, with the cause and the options that may be wrong; `options_invalid` if the
  *   version or the encoding of the database is not supported
@@ -389,7 +389,7 @@ export async function reachServer(
   source: Pick<ConnectionSource, 'query'>,
   startTimeoutMs: number,
   runtime: PaymentsRuntime,
-): Promise<string> {
+): Promise<void> {
   const logger = new ModuleLogger('PostgresInbox');
   const end = runtime.monotonic() + startTimeoutMs;
   const backoff = new Backoff(runtime, STORE_BACKOFF);
@@ -423,13 +423,12 @@ export async function reachServer(
 async function checkServer(
   source: Pick<ConnectionSource, 'query'>,
   logger: ModuleLogger,
-): Promise<string> {
+): Promise<void> {
   const [row] = await source.query(`
     SELECT current_setting('server_version_num')::integer AS version,
            current_setting('server_encoding') AS encoding,
-           current_setting('default_transaction_isolation') AS isolation,
            current_setting('fsync') AS fsync`);
-  const { version, encoding, isolation, fsync } = row!;
+  const { version, encoding, fsync } = row!;
   if (Number(version) < 130_000) {
     throw optionsInvalid(
       'postgresInbox needs PostgreSQL 13 or later; this server is older. Upgrade it.',
@@ -447,5 +446,4 @@ async function checkServer(
         'Set fsync to on in the configuration of the server.',
     );
   }
-  return isolation!;
 }

@@ -3,7 +3,13 @@ import type { ClaimedDelivery, EventSource, InboxStore } from '../../../inbox/st
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
 import { prepared } from '../connection/connection-source.js';
 import { isRunning, keyLock } from './ordering.js';
-import { BY_INDEX, isClaimable, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
+import {
+  BY_INDEX,
+  isClaimable,
+  NEEDS_READ_COMMITTED,
+  NOW_MS,
+  withoutPartialIndex,
+} from './postgres-sql.js';
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**
@@ -202,10 +208,7 @@ DECLARE
   v_claimed_events bigint[];
   v_claimed_handlers text[];
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'claims of the payment inbox need the isolation level READ COMMITTED, but this transaction has %',
-      current_setting('transaction_isolation');
-  END IF;
+  ${NEEDS_READ_COMMITTED}
   FOR v_position IN 1..cardinality(p_handlers) LOOP
     v_handler := p_handlers[v_position];
     v_left := p_limits[v_position];

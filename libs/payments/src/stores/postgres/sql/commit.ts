@@ -14,7 +14,7 @@ import type {
   ResolvedPostgresOptions,
   RunTransaction,
 } from '../postgres-options.js';
-import { releaseUnreleased } from './ordering.js';
+import type { WakeNotifier } from '../connection/wake-notifications.js';
 import { FINISHED } from './settle.js';
 import { toStored } from '../../sql/sql-connection.js';
 import { leaseLost } from '../../sql/workers.js';
@@ -44,6 +44,7 @@ export function committing(
   schema: string,
   options: ResolvedPostgresOptions,
   runtime: PaymentsRuntime,
+  notifier: Pick<WakeNotifier, 'notify'>,
 ): InboxStore<PostgresTransaction>['commit'] {
   const { pool, poolSize, connectTimeoutMs, runTransaction } = options;
   const connections =
@@ -158,8 +159,15 @@ export function committing(
 
   async function committed<R>({ result, finished }: Done<R>): Promise<CommitResult<R>> {
     if (finished !== FINISHED.nextHidden) return { result, nextDue: finished === FINISHED.nextDue };
-    // The transaction is committed, so an error here must not reach the caller. Maintenance repeats the call.
-    return { result, nextDue: await releaseUnreleased(source, schema).catch(() => false) };
+    // The transaction is committed, so an error here must not reach the caller. Each heartbeat repeats the call.
+    const text = `SELECT ${schema}.release_unreleased() AS released`;
+    const nextDue = await source.query(text).then(
+      ([row]) => row!['released'] === 't',
+      () => false,
+    );
+    // The delivery may be of another handler, because the call includes the keys of other commits.
+    if (nextDue) notifier.notify();
+    return { result, nextDue };
   }
 
   /**

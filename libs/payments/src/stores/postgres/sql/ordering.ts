@@ -1,5 +1,7 @@
-import type { ConnectionSource } from '../connection/connection-source.js';
-import { BY_INDEX, LOOKED_UP, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, LOOKED_UP, NEEDS_READ_COMMITTED, NOW_MS } from './postgres-sql.js';
+
+/** Maximum number of keys that one call of `release_unreleased` locks, because the lock table has a limited size. */
+const MAX_KEYS = 500;
 
 /** SQL for the number of the advisory lock of an ordering key and handler. */
 export const keyLock = (ordering: string, handler: string): string =>
@@ -39,6 +41,7 @@ CREATE OR REPLACE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers te
 LANGUAGE plpgsql VOLATILE
 AS $lock$
 BEGIN
+  ${NEEDS_READ_COMMITTED}
   PERFORM pg_advisory_xact_lock(k.lock) FROM (
     SELECT DISTINCT ${keyLock('n.ordering', 'n.handler')} AS lock
       FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
@@ -73,7 +76,9 @@ BEGIN
   RETURNING d.ordering, d.handler;
 END $release$;
 
--- Makes the next waiting delivery of each key in the table unreleased claimable. Returns whether there was one.
+-- Makes the next waiting delivery of each key in the table unreleased claimable. Returns whether there was one. Each
+-- heartbeat calls this function, which therefore waits for no lock: a key that another transaction has locked remains in
+-- the table.
 CREATE OR REPLACE FUNCTION ${schema}.release_unreleased() RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $unreleased$
@@ -81,18 +86,14 @@ DECLARE
   v_orderings uuid[];
   v_handlers text[];
 BEGIN
-  WITH gone AS (DELETE FROM ${schema}.unreleased RETURNING ordering, handler)
+  WITH free AS MATERIALIZED (
+    SELECT u.ctid AS tuple FROM ${schema}.unreleased u
+     WHERE pg_try_advisory_xact_lock(${keyLock('u.ordering', 'u.handler')}) LIMIT ${MAX_KEYS} FOR UPDATE SKIP LOCKED
+  ), gone AS (
+    DELETE FROM ${schema}.unreleased u USING free f WHERE u.ctid = f.tuple RETURNING u.ordering, u.handler
+  )
   SELECT array_agg(g.ordering), array_agg(g.handler) INTO v_orderings, v_handlers FROM gone g;
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
   RETURN FOUND;
 END $unreleased$;
 `;
-
-/** Calls the function `release_unreleased`. */
-export async function releaseUnreleased(
-  source: Pick<ConnectionSource, 'query'>,
-  schema: string,
-): Promise<boolean> {
-  const [row] = await source.query(`SELECT ${schema}.release_unreleased() AS released`);
-  return row!['released'] === 't';
-}

@@ -8,6 +8,7 @@ import type {
   SqlValue,
   StoreLayout,
 } from '../../sql/sql-connection.js';
+import { STRICT_ISOLATION } from '../connection/connection-source.js';
 import type {
   Connection,
   ConnectionSource,
@@ -47,6 +48,17 @@ export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
   SET plan_cache_mode = force_generic_plan
   ${TURNED_OFF.map((name) => `SET ${name} = off`).join('\n  ')}`;
+
+/**
+ * SQL: whether one snapshot is used for the whole transaction. This snapshot may be older than the locks that the
+ * transaction takes.
+ */
+export const IS_STRICT = `current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')`;
+
+/** A statement for functions that read after they have taken a lock. The inbox then repeats the call in READ COMMITTED. */
+export const NEEDS_READ_COMMITTED = `IF ${IS_STRICT} THEN
+    RAISE EXCEPTION USING ERRCODE = '${STRICT_ISOLATION}', MESSAGE = 'the inbox needs the isolation level READ COMMITTED';
+  END IF;`;
 
 /**
  * Returns a condition that the planner cannot match with a partial index. Otherwise, a statement that should find its

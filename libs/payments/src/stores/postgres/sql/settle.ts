@@ -12,7 +12,7 @@ import { Batcher } from '../../../inbox/store/batcher.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { isValueError, PostgresInboxError, prepared } from '../connection/connection-source.js';
-import { BY_INDEX, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
+import { BY_INDEX, IS_STRICT, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
 /** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */
@@ -201,7 +201,7 @@ BEGIN
   RETURNING d.ordering INTO v_ordering;
   IF NOT FOUND THEN RETURN ${FINISHED.leaseLost}; END IF;
   IF v_ordering IS NULL THEN RETURN ${FINISHED.done}; END IF;
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+  IF ${IS_STRICT} THEN
     INSERT INTO ${schema}.unreleased (ordering, handler) VALUES (v_ordering, p_handler);
     RETURN ${FINISHED.nextHidden};
   END IF;

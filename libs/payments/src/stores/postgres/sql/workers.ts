@@ -3,7 +3,7 @@ import type { HeartbeatResult } from '../../../inbox/store/inbox-store.js';
 import type { CatalogChange } from '../../sql/sql-connection.js';
 import { FORGET_HANDLER, REGISTER, REMOVE_WORKER, RETIRE } from '../../sql/workers.js';
 import type { ConnectionSource, ResultRow } from '../connection/connection-source.js';
-import { BY_INDEX, dialectOf, isClaimable, NOW_MS } from './postgres-sql.js';
+import { BY_INDEX, dialectOf, isClaimable, NEEDS_READ_COMMITTED, NOW_MS } from './postgres-sql.js';
 import { historyWith } from './settle.js';
 
 /** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */
@@ -71,6 +71,7 @@ CREATE OR REPLACE FUNCTION ${schema}.${name}(${types.join(', ')}) RETURNS void
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $change$
 BEGIN
+  ${NEEDS_READ_COMMITTED}
   ${types[0] === 'uuid' ? lockWorker : ''}
   PERFORM pg_advisory_xact_lock(${catalogLock});
   ${statements(dialectOf(schema)).join(';\n  ')};
@@ -127,6 +128,8 @@ BEGIN
   SELECT array_agg(f.ordering), array_agg(f.handler) INTO v_orderings, v_handlers FROM freed f;
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
+  -- After the call above, because this call also takes locks of keys, in any order.
+  o_freed := o_freed + ${schema}.release_unreleased()::integer;
   -- A retired worker is kept until its last running delivery has ended. Otherwise, its running deliveries would count
   -- as lost.
   SELECT array_agg(i.id) INTO v_removed FROM unnest(v_retired) AS i (id)
