@@ -40,7 +40,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     heartbeat: `SELECT * FROM payments.free_lost('${worker}', false)`,
     due: `SELECT payments.first_due_ms('book', NULL)`,
     skip: `SELECT payments.skip(${one})`,
-    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::bigint[], false, '{}')`,
+    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::bigint[], false, '{}', NULL)`,
     release: 'SELECT payments.release_unreleased()',
   };
   beforeAll(async () => {
