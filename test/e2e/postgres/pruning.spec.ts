@@ -111,37 +111,6 @@ describe('pruning in PostgreSQL', () => {
     expect(await prune()).toBe(0);
   });
 
-  it('prune() makes a waiting delivery claimable if no delivery of its key runs, even behind 2,000 other keys', async () => {
-    const schema = freshSchema();
-    const store = await inboxes.open({ schema });
-    // One delivery of each key runs, except for the last key. Therefore no settle makes its delivery claimable.
-    await inboxes.query(`
-      INSERT INTO ${schema}.delivery (event, handler, state, worker, ordering)
-      SELECT n, 'book', 'running', gen_random_uuid(), lpad(to_hex(n), 32, '0')::uuid
-        FROM generate_series(1, 2000) n;
-      INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, ordering)
-      SELECT 10000 + n, 'book', 'pending', true, ${NOW_MS}, lpad(to_hex(n), 32, '0')::uuid
-        FROM generate_series(1, 2001) n`);
-    const waiting = async (): Promise<number> => {
-      const rows = await inboxes.query<{ count: number }>(
-        `SELECT count(*)::integer AS count FROM ${schema}.delivery WHERE waiting`,
-      );
-      return rows[0]!.count;
-    };
-    const prune = () => store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
-    await prune();
-    await prune();
-    expect(await waiting()).toBe(2001);
-    await prune();
-    expect(await waiting()).toBe(2000);
-    // After the last key, the next call starts at the first key.
-    await inboxes.query(
-      `UPDATE ${schema}.delivery SET state = 'done', worker = NULL WHERE event = 1`,
-    );
-    await prune();
-    expect(await waiting()).toBe(1999);
-  });
-
   it('redrive() and prune() at the same time never act on the same event', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
