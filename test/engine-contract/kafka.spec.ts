@@ -182,6 +182,17 @@ describeIf('kafka', () => {
     });
   });
 
+  it('EN-01 if the connection to Kafka is cut before the answer, the message is published again', async () => {
+    const relay = engine();
+    const message = engineMessage();
+    let cuts = 0;
+    server.cutAfter = (request) => request.includes(message.attributes.id) && (cuts += 1) === 1;
+    await eventually(() => relay.publish(message, { signal }));
+    const taken = consume(() => ACKNOWLEDGE);
+    const { id } = message.attributes;
+    await eventually(() => expect(taken).toEqual([id, id]));
+  });
+
   it('EN-02 a message of Kafka is a CloudEvents event in binary mode, and its key is company and transaction', async () => {
     const [message] = await publish(1);
     const line = await server.kcat(['-C', '-t', topic, '-o', 'beginning', '-e', '-q', '-J']);

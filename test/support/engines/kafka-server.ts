@@ -24,6 +24,8 @@ const SETTINGS = {
   'unclean.leader.election.enable': 'false',
 };
 const UNKNOWN_TOPIC = 3;
+/** Instead of the kind of a request: no answer is passed on. */
+const CUT = -1;
 const ALREADY_EXISTS = 36;
 
 /**
@@ -39,6 +41,8 @@ export class KafkaServer implements AsyncDisposable {
   readonly topics = new Map<string, Readonly<Record<string, string>>>();
   /** For each kind of request that the proxy answers: the number of the error with which it answers. */
   readonly errors = new Map<number, number>();
+  /** Whether the broker gets this request, and the client no answer, because its connection is cut. */
+  cutAfter: (request: Buffer) => boolean = () => false;
   readonly #process: RunningProcess;
   readonly #proxies: Server[] = [];
   readonly #sockets = new Set<Socket>();
@@ -134,14 +138,15 @@ export class KafkaServer implements AsyncDisposable {
       const request = frame.subarray(14 + Math.max(0, frame.readInt16BE(12)));
       const answer = this.#answer(kind, request);
       if (answer !== undefined) return client.write(toFrame(int32(id), answer));
-      kinds.set(id, kind);
+      kinds.set(id, this.cutAfter(frame) ? CUT : kind);
       const send = (): void => void broker.write(frame);
       return kind === SYNC_GROUP ? this.#syncAfterOthers(new Reader(request), send) : send();
     });
     onFrames(broker, (frame) => {
       const id = frame.readInt32BE(4);
-      client.write(this.#edit(kinds.get(id)!, frame));
+      const kind = kinds.get(id)!;
       kinds.delete(id);
+      return kind === CUT ? client.destroy() : client.write(this.#edit(kind, frame));
     });
   }
 
