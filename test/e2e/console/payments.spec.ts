@@ -36,7 +36,7 @@ consoleOnEachAdapter((start) => {
     expect(await find('t-3')).toMatchObject({ events: ['e-3'], expectations: [], others: ['t-1'] });
     expect(await find('order-10')).toMatchObject({ events: [], expectations: ['order-10'] });
     expect(await find('order-1', 'umbrella')).toBe(404);
-    for (const text of ['order-', 't-', '\0', '🔑'.repeat(900)]) expect(await find(text)).toBe(404);
+    for (const text of ['order-', 't-', '\0', '🔑'.repeat(500)]) expect(await find(text)).toBe(404);
 
     const { body } = await app.get('/api/payment?company=default&payment=t-1');
     const event = (body['events'] as Record<string, unknown>[]).find(({ id }) => id === 'e-1')!;

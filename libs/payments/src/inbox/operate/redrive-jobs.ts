@@ -182,8 +182,7 @@ export class RedriveJobs {
   async close(): Promise<void> {
     for (const wake of this.#sleepers) wake();
     const ended = Promise.all(this.#running.values());
-    const late = () => new Error('The store did not respond in time.');
-    await withTimeLimit(ended, CLOSE_MS, this.runtime, late).catch(() => undefined);
+    await withTimeLimit(ended, CLOSE_MS, this.runtime).catch(() => undefined);
   }
 
   /** Takes the jobs that no live process works on. */
