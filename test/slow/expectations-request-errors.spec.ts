@@ -334,7 +334,7 @@ describe('on memory', () => {
     expect(app.books.booked.toSorted()).toEqual(booked.toSorted());
   }, 120_000);
 
-  it('EX-15 the payment of a first request is still found after an error that proves that a second request had no effect', async () => {
+  it('EX-15 if an error proves that a second request had no effect, the payment of the first request is still found', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     // The service lists the payment of the first request late.
@@ -558,7 +558,7 @@ describe('on memory', () => {
 });
 
 onEachDurableInbox((durable) => {
-  it('EX-15 a second click in another process sends no request while the first request runs, after it succeeded, and after its outcome is unknown', async () => {
+  it('EX-15 a second click in another process sends no request if the first request is running, has succeeded, or has an unknown outcome', async () => {
     const service = new FakeService();
     const shared = await durable.data();
     const { find: _, ...reconcile } = { ...RECONCILE, find: service.find };

@@ -91,7 +91,7 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['waiting']);
   });
 
-  it('IN-12 a delivery whose process died runs again, with the lost attempt recorded and not counted', async () => {
+  it('IN-12 a delivery whose process died runs again, and the lost attempt is recorded but not counted', async () => {
     const data = await durable.data();
     const first = await start(data, { worker: LEASES });
     await first.send('lost', 'book on continue');

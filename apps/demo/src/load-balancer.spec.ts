@@ -16,7 +16,7 @@ describe('LoadBalancer', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it('LoadBalancer forwards headers in both directions, the original host header, and redirects', async () => {
+  it('LoadBalancer forwards headers in both directions, keeps the original host header, and forwards redirects', async () => {
     await using balancer = await LoadBalancer.start();
     balancer.targets = [
       await shop(({ headers }, response) => {
@@ -31,7 +31,7 @@ describe('LoadBalancer', () => {
     ]);
   });
 
-  it('LoadBalancer tries the next shop after a refused connection, and responds with 502 after a crash and with 503 if no shop is reachable', async () => {
+  it('LoadBalancer tries the next shop after a refused connection; it responds with 502 if the shop crashes, and with 503 if no shop is reachable', async () => {
     const seen: string[] = [];
     const crashing = await shop((request) => void request.socket.destroy());
     const healthy = await shop((request, response) => {

@@ -137,7 +137,7 @@ describe('readShopEnvironment', () => {
     ]);
   });
 
-  it('readShopEnvironment() shows no value in its messages', () => {
+  it('readShopEnvironment() shows no value of a variable in its messages', () => {
     const error = new SettingsError(problemsOf({ PORT: 'whsec_typed_into_the_wrong_line' }));
     expect(JSON.stringify([error.message, error.problems])).not.toContain('whsec');
   });

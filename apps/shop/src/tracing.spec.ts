@@ -15,7 +15,7 @@ const work = async (): Promise<number> => {
 };
 
 describe('Spans of the shop', () => {
-  it('TE-09 without an SDK of OpenTelemetry, inSpan() calls the work and resolves with its result', async () => {
+  it('TE-09 without an SDK of OpenTelemetry, inSpan() calls its function and resolves with the result of the function', async () => {
     expect(await inSpan('book', {}, work)).toBe(7);
   });
 
@@ -30,7 +30,7 @@ describe('Spans of the shop', () => {
       trace.disable();
     });
 
-    it('TE-09 inSpan() records a span of the work, and traceTransaction() adds the id of the transaction to this span', async () => {
+    it('TE-09 inSpan() records a span of its function, and traceTransaction() adds the transaction id to this span', async () => {
       expect(await inSpan('book', { 'db.system.name': 'sqlite' }, work)).toBe(7);
       expect(exporter.getFinishedSpans().at(-1)).toMatchObject({
         name: 'book',
@@ -39,7 +39,7 @@ describe('Spans of the shop', () => {
       });
     });
 
-    it('TE-09 inSpan() rejects with the error of the work, and records a span with the status ERROR', async () => {
+    it('TE-09 inSpan() rejects with the error of its function, and records a span with the status ERROR', async () => {
       const failing = inSpan('book', {}, () => Promise.reject(new Error('database is locked')));
       await expect(failing).rejects.toThrow('database is locked');
       expect(exporter.getFinishedSpans().at(-1)).toMatchObject({

@@ -21,7 +21,7 @@ describe('a field of a CSV file', () => {
     ['-12.50', '-12.50'],
     ['1250.00', '1250.00'],
   ])(
-    'OP-30 the field of %j is quoted by RFC 4180, and a spreadsheet runs no formula of it',
+    'OP-30 the CSV field of %j is quoted as RFC 4180 requires, and a spreadsheet does not run the field as a formula',
     (text, field) => {
       expect(cellOf(text)).toBe(field);
     },

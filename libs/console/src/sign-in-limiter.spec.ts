@@ -60,7 +60,7 @@ const among =
     everyTime(n % pool);
 
 describe('SignInLimiter', () => {
-  it('SignInLimiter does not delay ten wrong passwords, and delays each further check by 0.1 s more, up to 3 s', async () => {
+  it('SignInLimiter does not delay the first ten wrong passwords, and delays each further password by 0.1 s more than the one before, up to 3 s', async () => {
     const clients = new Clients();
     for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
     const delays: (number | undefined)[] = [];
@@ -112,7 +112,7 @@ describe('SignInLimiter', () => {
   );
 
   it.each([5, 20, 200])(
-    'SE-13 SignInLimiter accepts the right password of a new operator, who retries, within 5 seconds while %i guesses per second come through the same proxy',
+    'SE-13 SignInLimiter accepts a new operator within 5 seconds if the operator retries, while %i guesses per second come through the same proxy',
     async (perSecond) => {
       const clients = new Clients();
       const waits: Promise<number>[] = [];
@@ -235,7 +235,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(0);
   });
 
-  it('SignInLimiter does not delay 50 concurrent attempts of a network that has signed in, and delays further attempts', async () => {
+  it('SignInLimiter does not delay the first 50 concurrent attempts of a network that has signed in, and delays further attempts', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     for (let n = 0; n < 50; n += 1) await clients.limiter.admit('ops', ['192.0.2.1']);

@@ -19,7 +19,7 @@ describe('jetStream() options', () => {
     expect(jetStream({ ...VALID, service: 'ledger', verify: false }).verify).toBe(false);
   });
 
-  it('reads user and password from the first address', () => {
+  it('jetStream() reads user and password from the first address', () => {
     const servers = ['nats://shop:p%40ss@a:4222', 'b', 'nats://[::1]:4333/'];
     expect(resolveOptions({ ...VALID, servers }).connection).toMatchObject({
       servers: ['a:4222', 'b', '[::1]:4333'],
@@ -54,7 +54,7 @@ describe('jetStream() options', () => {
     ['a list with a number', { ...VALID, servers: ['a', 4222] }, /servers" must be/],
     ['a wrong address', { ...VALID, servers: 'nats://u:s3cret@a:port' }, /servers" must be/],
     ['a text for connection', { ...VALID, connection: 's3cret' }, /connection" must be an object/],
-  ])('rejects %s', (_, options, message) => {
+  ])('jetStream() rejects %s', (_, options, message) => {
     let thrown: unknown;
     try {
       jetStream(options as JetStreamOptions);

@@ -129,7 +129,7 @@ describe("Nest's metadata", () => {
     expect(declaredRoute(host, Routes, applicationId).method).toBeUndefined();
   });
 
-  it('globalPrefixOf() is empty for a path that is excluded for its method', async () => {
+  it('globalPrefixOf() returns no prefix for a route whose path and method are excluded from the global prefix', async () => {
     const app = await create();
     app.setGlobalPrefix('v1', { exclude: [{ path: 'hooks', method: RequestMethod.POST }] });
     const config = app.get(ApplicationConfig, { strict: false });

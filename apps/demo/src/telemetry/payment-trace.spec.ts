@@ -105,7 +105,7 @@ describe('The trace of a payment', () => {
     expect(missingSpans(traces)).toEqual(['process transaction.completed']);
   });
 
-  it('TE-09 formatTraces() prints a span if its parent is missing, and marks a failed span', () => {
+  it('TE-09 formatTraces() prints a span whose parent is missing, and marks a failed span', () => {
     const spans = SPANS.filter(({ spanId }) => spanId !== 'b1').map((span) => ({
       ...span,
       failed: span.spanId === 'c3',

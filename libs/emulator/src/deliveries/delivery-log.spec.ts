@@ -38,7 +38,7 @@ describe('DeliveryLog', () => {
     expect(ids({ companyId: 'c' })).toEqual([]);
   });
 
-  it('DeliveryLog sorts a page by the time that the page shows, and the next page can start after any attempt', () => {
+  it('DeliveryLog sorts attempts by the time that the page shows, and the next page can start after any attempt', () => {
     const log = new DeliveryLog(10);
     const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString();
     log.add(entry('retried', { createdAt: at(1), sentAt: at(9) }));

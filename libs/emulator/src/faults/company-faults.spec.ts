@@ -12,12 +12,12 @@ function decisions(trigger: FaultTrigger | undefined, times: number): boolean[] 
 }
 
 describe('CompanyFaults', () => {
-  it('CompanyFaults never applies a missing fault, and always applies a fault without limits', () => {
+  it('CompanyFaults never applies a fault that is not in the plan, and always applies a fault without limits', () => {
     expect(decisions(undefined, 3)).toEqual([false, false, false]);
     expect(decisions({}, 3)).toEqual([true, true, true]);
   });
 
-  it('CompanyFaults applies a fault with `next: 2` exactly twice, and a fault with `next: 0` never', () => {
+  it('CompanyFaults applies a fault with `next: 2` exactly twice, and never applies a fault with `next: 0`', () => {
     expect(decisions({ next: 2 }, 4)).toEqual([true, true, false, false]);
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });

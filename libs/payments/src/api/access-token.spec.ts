@@ -54,7 +54,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('TK-02 AccessToken rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
+  it('TK-02 AccessToken rejects 10,000 concurrent callers if their token request fails, and sends no second token request', async () => {
     const { token, requests } = emptyToken();
     const callers = Promise.allSettled(Array.from({ length: 10_000 }, () => token.get()));
     requests[0]?.respond(down);
@@ -86,7 +86,7 @@ describe('AccessToken', () => {
     expect(error.message).not.toContain('Basic');
   });
 
-  it('AccessToken discards the result of a request that invalidate() replaced, and gives the callers of this request the new token', async () => {
+  it('AccessToken discards the result of a token request that invalidate() replaced, and returns the new token to the callers of this request', async () => {
     const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_575_000);
     const waiting = token.get();
@@ -109,7 +109,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('AccessToken backs off while every new token is rejected, until a token is accepted', async () => {
+  it('AccessToken backs off until the service accepts one of its new tokens', async () => {
     const { token, requests, runtime } = await fetchedToken();
     let current = 'one';
     const rejectAgain = async (): Promise<boolean> => {
@@ -145,7 +145,7 @@ describe('AccessToken', () => {
     await expect(late).rejects.toMatchObject({ code: 'token_unavailable' });
   });
 
-  it('AccessToken returns the current token after a background request with wrong credentials, and backs off', async () => {
+  it('AccessToken returns the current token and backs off after a background request failed because of wrong credentials', async () => {
     const { token, requests, runtime, warnings } = await fetchedToken();
     runtime.advance(3_500_000);
     await token.get();

@@ -50,7 +50,7 @@ describe('UndiciExchange', () => {
     expect(dispatched).toHaveLength(0);
   });
 
-  it('HT-24 UndiciExchange reports its request as unsent until undici starts to write it, and prevents a second dispatch', async () => {
+  it('HT-24 UndiciExchange reports its request as unsent until undici starts to write it, and prevents a second dispatch of the request', async () => {
     const unsent = createExchange();
     const notWritten = unsent.exchange.send();
     unsent.exchange.onResponseError(undefined, new Error('closed'));

@@ -198,7 +198,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
   });
 });
 
-it('HT-24 the transport does not report a sent request as unsent if the socket of an agent reports no TLS handshake', async () => {
+it('HT-24 the transport reports that a request may have been sent, even if the socket of an agent reports no TLS handshake', async () => {
   // For example, a process on this machine adds TLS.
   const server = createServer((socket) => socket.once('data', () => socket.destroy()));
   server.listen(0, '127.0.0.1');

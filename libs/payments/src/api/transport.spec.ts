@@ -56,7 +56,7 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter 
     });
   });
 
-  it('HT-24 Transport reports a request as unsent if the TLS handshake failed, except with fetch', async () => {
+  it('HT-24 Transport reports a request as unsent if the TLS handshake failed, except with the adapter "fetch"', async () => {
     let connections = 0;
     const port = await listen(
       createServer((socket) => {
@@ -175,7 +175,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       [200, { ...interrupted, errno: expect.any(String), status: 200 }],
       [500, { kind: 'response', status: 500, headers: expect.anything(), body: Buffer.alloc(0) }],
     ])(
-      'send() returns the expected result if the body of a response with the status %i is interrupted, compressed or not',
+      'send() returns the expected result if the connection closes during the body (status %i, compressed and uncompressed)',
       async (status, expected) => {
         const halves: [OutgoingHttpHeaders, Buffer][] = [
           [{ 'content-length': '999' }, Buffer.from('{')],

@@ -49,7 +49,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['c-0']);
   });
 
-  it('DirectoryCompanies counts the 60 s of a cached company from the end of its lookup', async () => {
+  it('DirectoryCompanies caches a company for 60 s, counted from the end of the lookup', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const first = companies.find('acme');
@@ -86,7 +86,7 @@ describe('DirectoryCompanies', () => {
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
   });
 
-  it('DirectoryCompanies finds a company at most 5 s after the application has restored the removed company', async () => {
+  it('DirectoryCompanies finds a removed company again at most 5 s after the application has restored the company', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
     respond = () => undefined;
@@ -120,7 +120,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('cafe')).toBe('cafe');
   });
 
-  it('SE-06 after a request with a valid signature, DirectoryCompanies does not limit lookups of the company until it is removed', async () => {
+  it('SE-06 after a request with a valid signature, DirectoryCompanies does not limit lookups of the company until the company is removed', async () => {
     await forWebhook('acme');
     companies.verified('acme');
     runtime.advance(60_000);
@@ -182,23 +182,26 @@ describe('DirectoryCompanies', () => {
     ['no id', undefined, /returned a company without a valid "id"/],
     ['an invalid id', 'acme ', /without a valid "id"/],
     ['a number as id', 17, /without a valid "id"/],
-  ])('SE-07 DirectoryCompanies treats a company with %s as no company', async (_, id, words) => {
-    respond = () => ({ ...ACME, id }) as Company;
-    expect(await forWebhook('acme')).toBe('none');
-    expect(log.lines).toEqual([expect.stringMatching(words)]);
-    expect(log.lines[0]).toMatch(/^warn For the id "acme", .*Return a company only if its "id"/);
-    await expect(companies.find('acme')).rejects.toMatchObject({
-      code: 'company_unknown',
-      message: expect.stringMatching(words),
-    });
-    runtime.advance(4999);
-    expect(await forWebhook('acme')).toBe('none');
-    expect(lookups).toEqual(['acme']);
-    expect(log.lines).toHaveLength(1);
-    runtime.advance(1);
-    respond = () => ACME;
-    expect(await forWebhook('acme')).toBe('acme');
-  });
+  ])(
+    'SE-07 DirectoryCompanies treats a company with %s like an unknown company',
+    async (_, id, words) => {
+      respond = () => ({ ...ACME, id }) as Company;
+      expect(await forWebhook('acme')).toBe('none');
+      expect(log.lines).toEqual([expect.stringMatching(words)]);
+      expect(log.lines[0]).toMatch(/^warn For the id "acme", .*Return a company only if its "id"/);
+      await expect(companies.find('acme')).rejects.toMatchObject({
+        code: 'company_unknown',
+        message: expect.stringMatching(words),
+      });
+      runtime.advance(4999);
+      expect(await forWebhook('acme')).toBe('none');
+      expect(lookups).toEqual(['acme']);
+      expect(log.lines).toHaveLength(1);
+      runtime.advance(1);
+      respond = () => ACME;
+      expect(await forWebhook('acme')).toBe('acme');
+    },
+  );
 
   it('SE-10 DirectoryCompanies logs companies with the same webhook secret once per minute, without the secret', async () => {
     respond = (id) => ({ ...ACME, id, webhookSecret: [`${id}-private`, 'shared-private'] });

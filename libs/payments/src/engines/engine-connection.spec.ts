@@ -12,7 +12,7 @@ function numbered() {
 }
 
 describe('SharedConnection', () => {
-  it('EN-07 calls at the same time share one connection, which is disconnected once, and a call after its end connects again', async () => {
+  it('EN-07 concurrent calls share one connection, which is disconnected once, and a call after the disconnection connects again', async () => {
     const { ended, shared } = numbered();
     const [one, other] = await Promise.all([shared.get(), shared.get()]);
     expect(other).toBe(one);
@@ -39,7 +39,7 @@ describe('SharedConnection', () => {
       },
     ],
   ])(
-    'EN-07 after a connection that was %s while it was opened, a busy gateway connects again once, about a second later',
+    'EN-07 if a connection was %s while it was opened, a busy gateway connects again once, about a second later',
     async (reason, fail) => {
       let attempts = 0;
       const shared = new SharedConnection<object>(

@@ -4,7 +4,7 @@ import { checkRetrySchedule, exponential, fixed, nextRetryMs, none } from './ret
 const HOUR = 3_600_000;
 
 describe('exponential', () => {
-  it('IN-18 exponential() allows 16 attempts, and waits attempt^4 seconds times a factor from 1 to 2 between them', () => {
+  it('IN-18 exponential() allows 16 attempts, and the wait after attempt n is n^4 seconds times a factor from 1 to 2', () => {
     const schedule = exponential();
     for (let attempt = 1; attempt <= 15; attempt += 1) {
       expect(nextRetryMs(schedule, attempt, 0)).toBe(attempt ** 4 * 1000);
@@ -62,7 +62,7 @@ describe('fixed', () => {
     expect(schedule.attempts).toBe(4);
   });
 
-  it('fixed() allows one attempt if the list of waits is empty, like the schedule none', () => {
+  it('fixed() allows one attempt if the list of waits is empty, like the schedule `none`', () => {
     expect(fixed([])).toEqual(none);
     expect(nextRetryMs(none, 1, 0)).toBeNull();
   });

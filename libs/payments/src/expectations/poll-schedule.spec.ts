@@ -12,7 +12,7 @@ import {
 const createdAt = new Date(0);
 
 describe('nextPollInMs', () => {
-  it('EX-03 nextPollInMs makes one poll for each delay of any schedule, and then the expectation is overdue', () => {
+  it('EX-03 nextPollInMs() plans one poll for each delay of a schedule, and then the expectation is overdue', () => {
     const delay = fc.integer({ min: 1000, max: 86_400_000 });
     const random = fc.double({ min: 0, max: 0.999_999, noNaN: true });
     const schedules = fc.uniqueArray(delay, { minLength: 1, maxLength: 10 });
@@ -46,7 +46,7 @@ describe('nextPollInMs', () => {
     ['after two other polls', 3, 1000, 1000],
     ['after nine other polls', 10, 3000, 7000],
   ])(
-    'EX-03 EX-07 nextPollInMs skips no poll of the schedule (%s): after %d polls and %d ms, the next poll is in %p ms',
+    'EX-03 EX-07 nextPollInMs() skips no poll of the schedule (%s): after %d polls and %d ms, the next poll is in %p ms',
     (_, polls, elapsedMs, next) => {
       const times = { schedule: [1000, 2000, 3000, 10_000], dueBy: null, createdAt };
       expect(nextPollInMs(times, { polls, elapsedMs }, 0.5)).toBe(next);
@@ -59,7 +59,7 @@ describe('nextPollInMs', () => {
     [5000, 'overdue'],
     [60_000, 'overdue'],
   ])(
-    'EX-07 nextPollInMs, with dueBy after 5,000 ms and %d ms after the creation, returns %p',
+    'EX-07 if dueBy is 5,000 ms after the creation, nextPollInMs() called %d ms after the creation returns %p',
     (elapsedMs, next) => {
       const times = { schedule: [60_000], dueBy: new Date(5000), createdAt };
       expect(nextPollInMs(times, { polls: 1, elapsedMs }, 0.5)).toBe(next);
@@ -70,7 +70,7 @@ describe('nextPollInMs', () => {
     [null, 1000],
     [500, 500],
     [-500, 0],
-  ])('EX-03 firstPollInMs, with dueInMs %p, returns %d ms', (dueInMs, inMs) => {
+  ])('EX-03 firstPollInMs(), with dueInMs %p, returns %d ms', (dueInMs, inMs) => {
     expect(firstPollInMs({ schedule: [1000], dueInMs }, 0.5)).toBe(inMs);
   });
 });
@@ -104,7 +104,7 @@ it.each([
   [['1']],
   [[31_536_000_001]],
   [Array.from({ length: 101 }, (_, n) => n)],
-])('EX-03 isPollSchedule rejects the schedule %j', (schedule) => {
+])('EX-03 isPollSchedule() rejects the schedule %j', (schedule) => {
   expect(isPollSchedule(schedule)).toBe(false);
 });
 
@@ -115,7 +115,7 @@ describe('PollLimits', () => {
     return { runtime, limits };
   };
 
-  it('EX-03 PollLimits starts as many polls per second as its limit, and gives each further poll its own time', () => {
+  it('EX-03 PollLimits starts as many polls per second as its limit allows, and postpones each further poll to a different time', () => {
     const { runtime, limits } = limitsOf(2);
     expect([1, 2, 3, 4, 5].map(() => limits.admit('a'))).toEqual([0, 0, 500, 1000, 1500]);
     expect(limits.admit('b')).toBe(0);
@@ -124,14 +124,14 @@ describe('PollLimits', () => {
     expect(limits.admit('a')).toBe(1500);
   });
 
-  it('EX-03 PollLimits starts no more polls than its limit at once after a pause', () => {
+  it('EX-03 after a pause, PollLimits starts at most as many polls at once as its limit allows', () => {
     const { runtime, limits } = limitsOf(2);
     limits.admit('a');
     runtime.advance(3_600_000);
     expect([1, 2, 3].map(() => limits.admit('a'))).toEqual([0, 0, 500]);
   });
 
-  it('EX-19 PollLimits postpones the polls of a company whose polls have not ended, and of no other company', () => {
+  it('EX-19 if too many polls of a company are still running, PollLimits postpones further polls of this company, and of no other company', () => {
     const { runtime, limits } = limitsOf(10, 2);
     expect([1, 2, 3].map(() => limits.admit('hangs'))).toEqual([0, 0, 100]);
     runtime.advance(60_000);
@@ -141,7 +141,7 @@ describe('PollLimits', () => {
     expect(limits.admit('hangs')).toBe(0);
   });
 
-  it('EX-20 PollLimits starts no poll of a company until the wait that its service asked for is over, but starts polls of other companies', () => {
+  it('EX-20 if the service of a company asks for a wait, PollLimits starts no poll of this company until the wait is over', () => {
     const { runtime, limits } = limitsOf(1);
     limits.refuse('a', 5000);
     expect(limits.admit('a')).toBe(6000);
@@ -150,7 +150,7 @@ describe('PollLimits', () => {
     expect(limits.admit('a')).toBe(0);
   });
 
-  it('EX-03 PollLimits deletes only companies without polls, if there are more than 1,000 companies', () => {
+  it('EX-03 with more than 1,000 companies, PollLimits deletes only the companies without polls', () => {
     const { runtime, limits } = limitsOf(1);
     for (let n = 0; n < 1000; n += 1) {
       limits.admit(String(n));

@@ -37,7 +37,7 @@ async function claimed(
   return { ...harness, api, poll, find, claim };
 }
 
-it('EX-04 a poll whose event cannot be stored is retried until its lease ends, and then given up', async () => {
+it('EX-04 if the event of a poll cannot be stored, the poller retries until the lease of the poll ends, and then gives up', async () => {
   const { store, poll, find, runtime } = await claimed();
   let calls = 0;
   store.expectations.settlePoll = async () => {

@@ -36,7 +36,7 @@ describe('BoundedBuffer', () => {
     },
   );
 
-  it('HT-27 SE-01 BoundedBuffer allocates at most its limit and at most twice its content, if filled byte by byte', () => {
+  it('HT-27 SE-01 a BoundedBuffer that is filled byte by byte allocates at most its limit and at most twice its content', () => {
     const body = new BoundedBuffer(50_000);
     const byte = bytes('x');
     // expect() is not called for each byte, because 60,000 calls take seconds.

@@ -20,7 +20,7 @@ const mismatch = {
 const keysOf = (...secrets: string[]) => secrets.map((secret) => new SigningKey(secret));
 
 describe('ProcessFacts', () => {
-  it('OP-20 counts accepted and rejected requests per company, code and minute of the last hour', () => {
+  it('OP-20 ProcessFacts counts accepted and rejected requests per company, code and minute of the last hour', () => {
     const { clock, facts } = start();
     facts.accepted('acme');
     facts.accepted('acme');
@@ -47,7 +47,7 @@ describe('ProcessFacts', () => {
     expect(facts.snapshot().requests).toEqual([]);
   });
 
-  it('OP-20 counts in the right minute after hours without a request, and after the clock was set back', () => {
+  it('OP-20 ProcessFacts counts in the right minute after hours without a request, and after the clock was set back', () => {
     const { clock, facts } = start();
     facts.accepted('acme');
     clock.nowMs += 30 * HOUR_MS;
@@ -58,7 +58,7 @@ describe('ProcessFacts', () => {
     expect(facts.snapshot().requests).toMatchObject([{ fromMs: clock.nowMs, perMinute: [2] }]);
   });
 
-  it('OP-20 counts the rejections since the newest accepted request', () => {
+  it('OP-20 ProcessFacts counts the rejections since the newest accepted request', () => {
     const { clock, facts } = start();
     const sinceMs = clock.nowMs;
     facts.rejected(mismatch);
@@ -69,7 +69,7 @@ describe('ProcessFacts', () => {
     expect(facts.snapshot().rejectedInARow).toBeNull();
   });
 
-  it('OP-21 records when each secret of a company verified last, without the secrets', () => {
+  it('OP-21 ProcessFacts records when each secret of a company last verified a request, and contains no secret', () => {
     const { clock, facts } = start();
     const keys = keysOf('whsec_current', 'whsec_previous');
     facts.configured('acme', keys);
@@ -90,7 +90,7 @@ describe('ProcessFacts', () => {
     expect(JSON.stringify(facts.snapshot())).not.toContain('whsec');
   });
 
-  it('OP-21 a secret keeps its time when another secret becomes the current one, and in another process', () => {
+  it('OP-21 the time when a secret last verified a request remains if another secret becomes the current one, and if another process reads the time', () => {
     const { clock, facts: old } = start();
     old.verified('acme', keysOf('whsec_1'), 0);
     const usedMs = clock.nowMs;
@@ -103,7 +103,7 @@ describe('ProcessFacts', () => {
     expect(secretsSinceMs).toBe(usedMs);
   });
 
-  it('OP-20 records the newest token request, the newest failed call and the times of the newest calls', () => {
+  it('OP-20 ProcessFacts records the newest token request, the newest failed call and the times of the newest calls', () => {
     const { clock, facts } = start();
     const call = { company: 'acme', errorCode: null, status: 200 };
     facts.tokenFetched({ company: 'acme', errorCode: 'invalid_credentials' });
@@ -122,7 +122,7 @@ describe('ProcessFacts', () => {
     ]);
   });
 
-  it('OP-20 a report of any number of companies and rejections is at most 64 KiB long', () => {
+  it('OP-20 a report of ProcessFacts is at most 64 KiB long, for any number of companies and rejections', () => {
     const { clock, facts } = start();
     const codes = ['signature_mismatch', 'payload_invalid', 'inbox_unavailable'] as const;
     for (let minute = 0; minute < 61; minute += 1) {

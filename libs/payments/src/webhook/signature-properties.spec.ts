@@ -52,7 +52,7 @@ function expected(value: string): string[] | string {
 }
 
 describe('parseSignatures', () => {
-  it('parseSignatures accepts exactly the header grammar, with at most ten values', () => {
+  it('parseSignatures() accepts exactly the header grammar, with at most ten values', () => {
     holds(
       fc.property(header, (value) => {
         const wanted = expected(value);
@@ -67,7 +67,7 @@ describe('parseSignatures', () => {
     );
   });
 
-  it('parseSignatures finds a signature of signBody at any position among ten values', () => {
+  it('parseSignatures() finds a signature of signBody() at any position among ten values', () => {
     holds(
       fc.property(
         fc.uint8Array(),
@@ -86,7 +86,7 @@ describe('parseSignatures', () => {
     );
   });
 
-  it('requireMatch rejects a signature of other bytes, of another secret or with one bit changed', () => {
+  it('requireMatch() rejects a signature of other bytes, of another secret or with one bit changed', () => {
     const secret = fc.string({ minLength: 1 });
     holds(
       fc.property(fc.uint8Array(), fc.uint8Array(), secret, secret, fc.nat(511), (...given) => {

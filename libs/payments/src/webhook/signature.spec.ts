@@ -16,7 +16,7 @@ const { cases } = JSON.parse(readFileSync('test/vectors/webhook-signatures.json'
 
 describe('signBody', () => {
   it.each(cases.filter(({ name }) => name === 'valid' || name === 'Unicode secret'))(
-    'signBody() gives the same signature for the vector "$name" as the program in the other language',
+    'signBody() gives the same signature for the vector "$name" as a program in another language',
     (vector) => {
       expect(signBody(Buffer.from(vector.body, 'base64'), vector.secrets[0]!)).toBe(vector.header);
     },

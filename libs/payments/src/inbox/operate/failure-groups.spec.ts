@@ -32,7 +32,7 @@ describe('groups of errors', () => {
     expect(errorGroup(a)).not.toBe(errorGroup(b));
   });
 
-  it('the even parts of an error are what may differ in its group', () => {
+  it('the parts of an error with an even index are the same for all errors of a group', () => {
     const error = '503 from 10.0.0.7, order 83a1f00c';
     const parts = errorParts(error);
     expect(parts.join('')).toBe(error);

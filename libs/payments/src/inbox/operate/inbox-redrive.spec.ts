@@ -128,7 +128,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['theirs pending 2']);
   });
 
-  it('TE-01 observers get a report of what redrive() changed, with the handler if the query names exactly one known handler', async () => {
+  it('TE-01 observers get a report of what redrive() changed, and the report names the handler if the query names exactly one known handler', async () => {
     const { receive, end, redrive, redriven } = redriveHarness();
     await receive(2);
     await end('book', 'dead');

@@ -85,7 +85,7 @@ class Process {
 }
 
 describe('RedriveJobs', () => {
-  it('OP-03 a redrive makes events due at its rate, stores its progress, and counts what fails again', async () => {
+  it('OP-03 a redrive makes events due at its rate, stores its progress, and counts the deliveries that fail again', async () => {
     const one = await Process.start();
     await one.receiveDead(35);
     one.harness.handle = ({ id }) => {
@@ -138,7 +138,7 @@ describe('RedriveJobs', () => {
     expect(one.harness.ids).toHaveLength(deliveries);
   });
 
-  it('OP-04 another process continues the redrive of a process that died before it stored its progress, and runs no delivery twice', async () => {
+  it('OP-04 if a process dies before it stores the progress of its redrive, another process continues the redrive and runs no delivery twice', async () => {
     const one = await Process.start();
     for (let n = 0; n < 40; n += 1) await one.harness.receive(`e-${n}`);
     await turns(50);
@@ -160,7 +160,7 @@ describe('RedriveJobs', () => {
   });
 
   it.each([-600_000, 600_000])(
-    'OP-04 a redrive runs each delivery once if the clock of the process that started it is wrong by %i ms',
+    'OP-04 a redrive runs each delivery once, even if the clock of the process that started the redrive is wrong by %i ms',
     async (ms) => {
       const one = await Process.start();
       for (let n = 0; n < 40; n += 1) await one.harness.receive(`e-${n}`);
@@ -181,7 +181,7 @@ describe('RedriveJobs', () => {
     },
   );
 
-  it('OP-04 a delivery that died again is not redriven again if its batch is repeated', async () => {
+  it('OP-04 a redrive that repeats a batch leaves out the deliveries that have died again since the first run of the batch', async () => {
     const one = await Process.start();
     await one.receiveDead(40);
     one.onBatch = (batch) => {
@@ -203,7 +203,7 @@ describe('RedriveJobs', () => {
     expect(await other.job()).toMatchObject({ state: 'done' });
   });
 
-  it('OP-04 another process continues and stops redrives that are older than 100 others', async () => {
+  it('OP-04 another process can continue or stop a redrive even if there are 100 newer redrives', async () => {
     const one = await Process.start();
     await one.receiveDead(30);
     const { id } = await one.jobs.start({}, { ratePerSecond: 1 });
@@ -267,7 +267,7 @@ describe('RedriveJobs', () => {
     expect(one.harness.ids).toHaveLength(30);
   });
 
-  it('OP-04 a record that cannot be read does not stop the other redrives', async () => {
+  it('OP-04 a redrive whose record cannot be read does not stop the other redrives', async () => {
     const one = await Process.start();
     await one.receiveDead(30);
     const { records } = one.harness.store;

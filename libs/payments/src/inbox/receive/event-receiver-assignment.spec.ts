@@ -128,7 +128,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(woken).toEqual([]);
   });
 
-  it('a handler gets the event that the receiver parsed only if no controller of the application has access to this event', async () => {
+  it('the receiver passes its parsed event to a handler only if no controller of the application has access to this event', async () => {
     for (const unshared of [false, true]) {
       const { receive, parsed } = processWith({ ...STORED, claimed: CLAIMED });
       await receive({}, 0, unshared);
@@ -158,7 +158,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toEqual([]);
   });
 
-  it('IN-32 if the catalog is outdated, the event is received again with the current catalog and a new reservation', async () => {
+  it('IN-32 if the catalog of handlers is outdated, the receiver receives the event again with the current catalog and a new reservation', async () => {
     const { receive, received, started, state } = processWith(OUTDATED, OUTDATED, {
       ...STORED,
       claimed: CLAIMED,
@@ -174,7 +174,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toEqual([[], [], STARTED]);
   });
 
-  it('IN-32 the receiver rejects an event if the catalog changes at each try', async () => {
+  it('IN-32 the receiver rejects an event if the catalog of handlers changes during every attempt to store the event', async () => {
     const { receive, received, started, state } = processWith(OUTDATED);
     state.catalogs = [catalogOf(1)];
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
@@ -188,13 +188,13 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toEqual([null]);
   });
 
-  it('a full inbox frees the reserved slots, because nothing was stored', async () => {
+  it('if the inbox is full, the receiver frees the reserved slots, because nothing was stored', async () => {
     const { receive, started } = processWith(new PaymentsError('inbox_full', 'full'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_full' });
     expect(started).toEqual([[]]);
   });
 
-  it('if the catalog cannot be loaded, the receiver frees the reserved slots', async () => {
+  it('if the catalog of handlers cannot be loaded, the receiver frees the reserved slots', async () => {
     const { receive, started } = processWith(OUTDATED);
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([[]]);

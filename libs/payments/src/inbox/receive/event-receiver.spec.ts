@@ -26,7 +26,7 @@ describe('EventReceiver', () => {
     expect(outcomes.open).toBe(0);
   });
 
-  it('a handler whose attempt ends before the receipt is read starts only once', async () => {
+  it('a handler starts only once, even if its attempt ends before the receiver reads the receipt of the store', async () => {
     const { store, worker, receive } = receiver();
     worker.handle = throwNo;
     worker.hasSlots = false;
@@ -113,7 +113,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a', 'a']);
   });
 
-  it('WH-22 a copy of an event does not run a handler again that failed while the receiver looked up the event', async () => {
+  it('WH-22 if a handler fails while the receiver looks up a copy of its event, the copy does not run the handler again', async () => {
     const { store, worker, receive } = receiver();
     const { promise, reject } = Promise.withResolvers<void>();
     worker.handle = () => promise;
@@ -249,7 +249,7 @@ describe('oncePerTransaction', () => {
     expect(worker.ran).toEqual(['a', 'b']);
   });
 
-  it('WH-23 a stale event does not make a later event of its transaction a duplicate', async () => {
+  it('WH-23 if the first event of a transaction is stale, a later event of this transaction is not a duplicate', async () => {
     const { worker, receive } = receiver({}, 60_000);
     const stale = { ...COMPLETED, ageMs: 60_001 };
     expect(await receive('a', { transactionId: 'T' }, stale)).toMatchObject({ status: 'stale' });

@@ -69,7 +69,7 @@ describe('countActivity', () => {
     );
   });
 
-  it('IN-38 the deliveries of a range are those of the events that were received since it began, and their times are of all of them', async () => {
+  it('IN-38 the activity of a range counts the deliveries of the events that were received since the range began, and their durations', async () => {
     const pending: Delivery = { handler: 'mail', state: 'pending', finishedMs: null, failedMs: [] };
     const { events, deliveries, handlers } = await count([
       [
@@ -106,7 +106,7 @@ describe('countActivity', () => {
     expect(deliveries).toEqual({ ...book, pending: 1, running: 1, ...times });
   });
 
-  it('IN-38 countActivity() reads the events of the range and at least 10,000 events, which may be received a minute out of order', async () => {
+  it('IN-38 countActivity() reads the events of the range and at least 10,000 events; the order of these events may be wrong by a minute', async () => {
     const { read, completeFrom, minutes } = await count([
       slice(90, 988),
       slice(70, 987),

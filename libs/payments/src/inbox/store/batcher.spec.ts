@@ -56,7 +56,7 @@ const turn = async (): Promise<void> => {
 };
 
 describe('Batcher', () => {
-  it('Batcher runs two calls at the same time, and writes the requests that were queued during these calls together', async () => {
+  it('Batcher runs two calls at the same time, and then writes together all requests that were queued during these calls', async () => {
     const store = new SlowStore();
     const added = await store.addInTurns(['a'], ['b'], ['c', 'd'], ['e']);
     expect(store.ids).toEqual([['a'], ['b']]);
@@ -124,7 +124,7 @@ describe('Batcher', () => {
     expect(store.ids.map(({ length }) => length)).toEqual([400, 200, 900, 2, 1]);
   });
 
-  it('Batcher rejects all queued requests if the database is not reachable, and writes later requests', async () => {
+  it('Batcher rejects all queued requests if the database is not reachable, and writes the requests that arrive after that', async () => {
     const store = new SlowStore();
     const added = await store.addInTurns(['a'], ['b'], ['c'], ['d']);
     const failed = Promise.allSettled(added);

@@ -120,7 +120,7 @@ describe('the option bodyCodec', () => {
     },
   );
 
-  it('SE-11 the functions of bodyCodec are called as methods of their object, and its other fields are not copied', () => {
+  it('SE-11 the functions of bodyCodec are called as methods of their object, and other fields of the object are not copied', () => {
     class Keyed implements BodyCodec {
       readonly key = Buffer.from('k3y');
 

@@ -38,7 +38,7 @@ describe('AttemptCommit', () => {
     await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_rejected' });
   });
 
-  it('IN-21 another commit is allowed after a commit that failed, by rejection or by exception', async () => {
+  it('IN-21 after a commit that rejected or threw, another commit is allowed', async () => {
     const throwing: InboxStore['commit'] = () => {
       throw new Error('down');
     };

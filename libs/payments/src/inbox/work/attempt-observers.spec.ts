@@ -47,7 +47,7 @@ describe('Attempt with observers', () => {
     return { spans, ended: observed.of('attemptEnded') };
   };
 
-  it('TE-01 the time of a released attempt ends when its outcome is stored, not when its slot is free', async () => {
+  it('TE-01 the measured duration of a released attempt ends when its outcome is stored, not when its slot is free', async () => {
     expect((await run()).ended).toMatchObject([{ outcome: 'released', durationMs: 5 }]);
   });
 

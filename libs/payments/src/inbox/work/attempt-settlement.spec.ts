@@ -85,7 +85,7 @@ describe('the settlement of an Attempt', () => {
     }
   });
 
-  it('IN-32 a delivery is released and its slot stays taken if only another version of the handler takes the event type', async () => {
+  it('IN-32 if only another version of the handler takes the event type, the delivery is released and its slot stays taken', async () => {
     const result = await settleFailure(new OtherVersionError('h', 'refund'));
     expect(result).toMatchObject({ call: 'release', retryInMs: null, slotFreeAtMs: 1000 });
     expect(result.log[0]).toMatch(/^warn: Delivery of event e .* is left to another version/);

@@ -166,7 +166,7 @@ describe('Attempt', () => {
 });
 
 describe('the time limit of an Attempt', () => {
-  it('IN-30 an attempt over its time limit fails and frees its slot, and a warning is logged if the handler ignores its signal', () =>
+  it('IN-30 an attempt that exceeds its time limit fails and frees its slot; a warning is logged if the handler ignores the signal', () =>
     logged(async (log) => {
       const harness = await started(
         new WorkerHarness({ concurrency: 1, timeoutMs: 5000, retry: fixed([60_000]) }),

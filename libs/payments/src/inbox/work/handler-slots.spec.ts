@@ -32,7 +32,7 @@ describe('HandlerSlots', () => {
     expect(slots.requestForClaim()).toEqual([{ handler: 'h', limit: 2 }]);
   });
 
-  it('reserve() takes no slot during a backlog, and leaves the last slot for a claim after a wake-up', () => {
+  it('reserve() takes no slot while a handler has a backlog, and leaves the last slot for a claim after a wake-up', () => {
     const slots = caughtUp(2);
     slots.wake();
     expect(slots.reserve(['h'])).toEqual(['h']);
@@ -62,7 +62,7 @@ describe('HandlerSlots', () => {
     expect(slots.wanting).toBe(true);
   });
 
-  it('at most twice as many deliveries as slots are leased while deliveries are settled', () => {
+  it('while deliveries are settled, at most twice as many deliveries are leased as there are slots', () => {
     const slots = caughtUp(2);
     for (let run = 0; run < 4; run += 1) {
       expect(slots.reserve(['h'])).toEqual(['h']);

@@ -7,7 +7,7 @@ import { pass, turns, WorkerHarness } from '../../../../../test/support/inbox/wo
 
 const INNOCENTS = Array.from({ length: 10 }, (_, n) => `i-${n + 1}`);
 
-describe('suspects of an InboxWorker', () => {
+describe('suspects of an InboxWorker (deliveries whose last attempt ended with the death of its process)', () => {
   it('IN-19 a delivery that ends its process becomes dead, and no attempt of other deliveries is counted', async () => {
     const processes = await CrashingProcesses.open();
     const ids = [...INNOCENTS.slice(0, 5), 'poison', ...INNOCENTS.slice(5)];
@@ -83,7 +83,7 @@ describe('suspects of an InboxWorker', () => {
     expect(processes.ran[1]).toEqual(['suspect', 'new']);
   });
 
-  it('IN-19 a suspect runs although a suspect of another handler ends each process', async () => {
+  it('IN-19 a suspect runs, even if a suspect of another handler ends every process that runs it', async () => {
     const handlers = { g: {}, h: {} };
     const first = await WorkerHarness.shared(OPTIONS, { handlers });
     const start = (harness: WorkerHarness): void => {
@@ -137,7 +137,7 @@ describe('suspects of an InboxWorker', () => {
     expect(await harness.isDone('pending', 'g')).toBe(true);
   });
 
-  it('IN-25 if the worker has claimed a suspect and its next claim fails, the suspect is freed and its attempt is not counted', async () => {
+  it('IN-25 if the worker has claimed a suspect and then another claim fails, the suspect is freed and its attempt is not counted', async () => {
     const processes = await CrashingProcesses.open();
     await processes.crashWhileRunning('suspect');
     const harness = processes.start(null);
@@ -212,7 +212,7 @@ describe('suspects of an InboxWorker', () => {
     expect(await harness.delivery('s-2')).toMatchObject({ state: 'pending', attempts: 0 });
   });
 
-  it('IN-24 a drain that begins while the worker claims a suspect stops the claim of other deliveries', async () => {
+  it('IN-24 if a drain begins while the worker claims a suspect, the worker claims no other deliveries', async () => {
     const harness = new WorkerHarness(OPTIONS);
     const { promise, resolve } = Promise.withResolvers<null>();
     const heartbeat = harness.store.heartbeat.bind(harness.store);

@@ -265,7 +265,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(await harness.isDone('e-19')).toBe(true);
   });
 
-  it('a retry runs when it is due, although a later failure of another handler waits longer', async () => {
+  it('a retry runs when it is due, even if a later retry of another handler has a longer wait', async () => {
     const harness = await started(
       new WorkerHarness(
         { leaseMs: 3_600_000 },
@@ -295,7 +295,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('if a claim did not return a delivery that is due, the worker claims again after 100 ms', async () => {
+  it('if a delivery is still due after a claim, because the claim did not return it, the worker claims again after 100 ms', async () => {
     const harness = new WorkerHarness();
     const requests = recordClaims(harness);
     harness.store.nextDueInMs = async () => 0;

@@ -163,7 +163,7 @@ describe('WorkerHeartbeat', () => {
     expect(beats).toBe(10);
   });
 
-  it('each retry of a registration uses a new id, because a failed try may have taken effect', async () => {
+  it('each retry of a registration uses a new id, because a failed registration may have taken effect', async () => {
     const harness = new WorkerHarness();
     const ids: string[] = [];
     const register = harness.store.register.bind(harness.store);

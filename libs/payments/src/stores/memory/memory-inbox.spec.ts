@@ -50,7 +50,7 @@ describe('memoryStore', () => {
     expect(await completeFrom()).toBe(660_000);
   });
 
-  it('receive rejects with inbox_full if a batch does not fit, and copies within a batch need room only once', async () => {
+  it('receive() rejects with inbox_full if a batch does not fit; copies of an event in a batch need room only once', async () => {
     await start({ maxEvents: 2 });
     const batch = [event('a'), event('b'), event('c')];
     await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
@@ -64,7 +64,7 @@ describe('memoryStore', () => {
     await expect(store.receive([event('c')])).rejects.toThrow(/full/);
   });
 
-  it('receive stores neither copies nor outdated events, so they need no room', async () => {
+  it('receive() stores neither copies nor outdated events, so they need no room', async () => {
     await start({ maxEvents: 1 });
     const copies = [
       event('a', 10, { orderingKey: 'tx', oncePerTransaction: true }),
@@ -77,7 +77,7 @@ describe('memoryStore', () => {
     ]);
   });
 
-  it('receive deletes the bodies of the events that finished first, and no more bodies than necessary', async () => {
+  it('receive() deletes the bodies of the events that finished first, and no more bodies than necessary', async () => {
     await finish('a', 40);
     await finish('b', 40);
     await store.receive([event('c', 20)]);
@@ -89,7 +89,7 @@ describe('memoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
   });
 
-  it('receive makes room by deleting the events that finished first, with their ids and transactions', async () => {
+  it('receive() makes room by deleting the events that finished first, with their ids and transactions', async () => {
     for (const id of ['a', 'b', 'c', 'd'])
       await finish(id, 10, { orderingKey: `key of ${id}`, oncePerTransaction: true });
     await store.receive([event('e'), event('f')]);
@@ -102,7 +102,7 @@ describe('memoryStore', () => {
     ).toEqual(['stored']);
   });
 
-  it('receive deletes nothing if unfinished events leave too little room', async () => {
+  it('receive() deletes nothing if unfinished events leave too little room', async () => {
     await finish('a', 50);
     await store.receive([event('b', 40)]);
     const tooMany = ['c', 'd', 'e', 'f'].map((id) => event(id, 1));
@@ -113,7 +113,7 @@ describe('memoryStore', () => {
     expect(await outcomes(event('c', 60))).toEqual(['stored']);
   });
 
-  it('receive deletes nothing of an event that was redriven', async () => {
+  it('receive() deletes nothing of an event that was redriven', async () => {
     await finish('a', 40);
     await finish('b', 40);
     const selection = { company: 'acme', id: 'a', handlers: ['book'] };
@@ -122,7 +122,7 @@ describe('memoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['body', 'tombstone']);
   });
 
-  it('receive makes room by deleting a dead letter completely, because copies of a tombstone would be duplicates', async () => {
+  it('receive() makes room by deleting a dead letter completely; it keeps no tombstone, because copies of the event would then be duplicates', async () => {
     await store.receive([event('a', 60)]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
     await store.receive([event('b', 60)]);
@@ -243,7 +243,7 @@ describe('deliveries in memory', () => {
     expect(await newerHandled('d', 60)).toBe(false);
   });
 
-  it('skip counts a delivery once if it is selected twice', async () => {
+  it('skip() counts a delivery once if it is selected twice', async () => {
     await store.receive([incoming({ id: 'a' })]);
     expect(await store.skip([selection, selection])).toBe(1);
     expect(await store.stats()).toMatchObject({ deliveries: [] });
@@ -269,13 +269,13 @@ const expectFour = async (): Promise<void> => {
 describe('memoryExpectations', () => {
   beforeEach(() => start({ maxEvents: 4, maxBytes: 10_000 }));
 
-  it('EX-01 expect throws a TypeError if it gets a transaction', async () => {
+  it('EX-01 expect() throws a TypeError if it gets a transaction', async () => {
     const { expectations } = store;
     await expect(expectations.expect(expected({ reference: 'a' }), {})).rejects.toThrow(TypeError);
     expect(await expectations.find('acme', 'a')).toBe(undefined);
   });
 
-  it('EX-01 expect rejects with inbox_full if maxEvents expectations are open, and events are still stored', async () => {
+  it('EX-01 expect() rejects with inbox_full if maxEvents expectations are open, and events are still stored', async () => {
     await expectFour();
     const { expectations } = store;
     const full = { code: 'inbox_full', message: expect.stringContaining('expectations') };
@@ -288,7 +288,7 @@ describe('memoryExpectations', () => {
     expect((await expectations.find('acme', 'd'))?.state).toBe('fulfilled');
   });
 
-  it('in a full store, a new expectation replaces the oldest ended expectation, or else the oldest overdue expectation', async () => {
+  it('in a full store, a new expectation replaces the oldest ended expectation, or the oldest overdue expectation if none has ended', async () => {
     await expectFour();
     const { expectations } = store;
     await expectations.cancel('acme', 'c');

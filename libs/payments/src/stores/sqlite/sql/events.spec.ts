@@ -22,7 +22,7 @@ function countStatements(text: string): { count: number } {
 }
 
 describe('finds, lists, counts and pruning on SQLite', () => {
-  it('a list finds a few matching events among several slices of other events', async () => {
+  it('list() finds a few matching events among several slices of other events', async () => {
     const worker = inbox.worker();
     const receiveMany = (count: number, handlers: string[], first: number) => {
       const events = Array.from({ length: count }, (_, n) =>
@@ -91,7 +91,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     expect(await ids({ search: 'e1999', company: 'acme' }, 'oldest')).toHaveLength(11);
   });
 
-  it('IN-07 prune finds a finished event after many unfinished events, in several calls', async () => {
+  it('IN-07 prune() finds a finished event after many unfinished events, in several calls', async () => {
     const { connection } = inbox;
     for (let n = 0; n < 2100; n += 1) inbox.receive({ id: `e${n}`, handlers: ['audit'] });
     inbox.receive({ id: 'last', handlers: [] });
@@ -127,7 +127,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     });
   });
 
-  it('IN-07 prune keeps an event that was received while the clock was a year ahead, and continues after this event', async () => {
+  it('IN-07 prune() keeps an event that was received while the clock was a year ahead, and continues after this event', async () => {
     const { now } = inbox;
     inbox.now += 31_536_000_000;
     inbox.receive({ id: 'future', handlers: [] });
@@ -139,7 +139,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     expect(inbox.all('SELECT pruned_to FROM payments_inbox_meta')).toEqual([{ pruned_to: 2 }]);
   });
 
-  it('IN-38 activity reads the 100,000 newest events in slices', async () => {
+  it('IN-38 activity() reads the 100,000 newest events in slices', async () => {
     const MINUTE = 60_000;
     inbox.now = 2000 * MINUTE;
     // 120 events per minute, and one delivery of each, which was done in the next minute.
@@ -162,7 +162,7 @@ describe('finds, lists, counts and pruning on SQLite', () => {
     expect(minutes).toHaveLength(1440);
   });
 
-  it('IN-28 stats count pending deliveries that wait for their turn or are suspects', async () => {
+  it('IN-28 stats() count pending deliveries that wait for their turn or are suspects', async () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     for (const id of ['a', 'b', 'c']) inbox.receive({ id, orderingKey: 'k', handlers: ['book'] });
     for (const handlers of [['audit'], ['mail'], ['mail']]) inbox.receive({ handlers });

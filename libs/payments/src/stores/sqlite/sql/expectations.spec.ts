@@ -38,7 +38,7 @@ function planOf(sql: string): string {
 }
 
 describe('open expectations on SQLite', () => {
-  it('EX-14 receive runs one more statement for an event that can fulfil expectations, but not for other events', () => {
+  it('EX-14 receive() runs one more statement for an event that can fulfil expectations, but not for other events', () => {
     const run = (fulfils: boolean, id: string) => {
       statements = [];
       inbox.receive({ id, orderingKey: 'tx', reference: 'order', fulfils });
@@ -67,7 +67,7 @@ describe('open expectations on SQLite', () => {
     expect(plan).not.toContain('TEMP B-TREE');
   });
 
-  it('EX-11 one statement releases many polls, another makes them due, and both look up each poll in an index', async () => {
+  it('EX-11 one statement releases many polls, another statement makes many polls due, and both look up each poll in an index', async () => {
     await expectMany(30);
     const { expectations } = inbox.store();
     const leases = await expectations.claimPolls({ limit: 20, leaseMs: 1000 });

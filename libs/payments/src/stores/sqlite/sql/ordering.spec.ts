@@ -29,7 +29,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(pending().every(({ queue }) => queue === 'waiting')).toBe(true);
   });
 
-  it('IN-33 claims make due deliveries of a busy key wait, about 500 per claim', () => {
+  it('IN-33 each claim makes about 500 due deliveries of a busy ordering key wait', () => {
     const worker = inbox.worker();
     const selections = Array.from({ length: 1300 }, (_, n) => {
       const id = inbox.receive({ id: `k${n}`, orderingKey: 'k' });

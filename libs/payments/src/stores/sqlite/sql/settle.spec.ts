@@ -49,7 +49,7 @@ describe('claims and outcomes on SQLite', () => {
     );
   });
 
-  it('IN-13 settling compares only the state and the token, and no clock', () => {
+  it('IN-13 a settlement compares only the state and the token, and no clock', () => {
     const worker = inbox.worker();
     inbox.receive();
     const [lease] = inbox.claim(worker);
