@@ -62,7 +62,7 @@ describe('check(): heartbeats', () => {
     expect(rules({ processes })).toEqual(['missing-heartbeat']);
   });
 
-  it('check() reports a process that sent no heartbeat for a whole lease although no fault affected it', () => {
+  it('check() reports a process that sent no heartbeat for a whole lease, although no fault affected the process', () => {
     expect(rules({ processes: withHeartbeats(stopped) })).toEqual(['missing-heartbeat']);
   });
 
@@ -140,7 +140,7 @@ describe('check(): end of an attempt', () => {
     expect(found([start], 4000)).toEqual(['overlapping-attempts']);
   });
 
-  it('check() treats an attempt as ended when its time limit aborts it, but not when it loses its lease', () => {
+  it('check() treats an attempt as ended when its time limit aborts it, but not when the lease is lost', () => {
     const abort = {
       kind: 'attempt-aborted',
       at: 1900,

@@ -400,7 +400,7 @@ describeIf('bullMQ', () => {
       expect(lines.at(-1)).toMatch(/Missing key for a job|could not renew lock for a job/);
     });
 
-    it('EN-03 a message is delivered to the next process although two processes with it were killed', async () => {
+    it('EN-03 a message is delivered to a third process after two processes that had taken it were killed', async () => {
       const message = engineMessage();
       await engine({ services: ['ledger'] }).publish(message, { signal });
       // By default, BullMQ moves a job to the failed set when its second process dies.
@@ -424,7 +424,7 @@ describeIf('bullMQ', () => {
   });
 
   describe('connection', () => {
-    it('EN-10 consume() ends, although Redis is away, when the application closes', async () => {
+    it('EN-10 when the application closes, consume() ends, even if Redis is away', async () => {
       await using other = await BullMQServer.start();
       const stored = Promise.withResolvers<StoreOutcome>();
       const ledger = await consume(() => stored.promise, { connection: other.url });

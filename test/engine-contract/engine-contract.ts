@@ -211,7 +211,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(Buffer.from(ledger.taken[0]!.body).equals(body)).toBe(true);
     });
 
-    it(`EN-04 with ${engine}, two services take every event, and two processes of a service share them`, async () => {
+    it(`EN-04 with ${engine}, two services each take every event, and two processes of one service share the events`, async () => {
       const ledgers = [
         await service('ledger', undefined, 1),
         await service('ledger', undefined, 1),
@@ -341,7 +341,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect(ledger.ids).toEqual(messages.map(({ attributes }) => attributes.id));
     });
 
-    it(`EN-10 with ${engine}, at most "maxInProgress" messages are being stored`, async () => {
+    it(`EN-10 with ${engine}, at most "maxInProgress" messages are stored at the same time`, async () => {
       let [running, most] = [0, 0];
       const gates: (() => void)[] = [];
       const ledger = await service(
@@ -436,7 +436,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(handled).toEqual(['e1', 'e2']));
     });
 
-    it(`EN-01 with ${engine}, an event whose acceptance is unknown, because the connection was cut before the answer, is handled once`, async () => {
+    it(`EN-01 with ${engine}, an event is handled once if the connection is cut before the answer, so that its acceptance is unknown`, async () => {
       if (running.url === undefined) return;
       const handled: string[] = [];
       const source = running.adapter(name, { service: 'ledger' });
@@ -460,7 +460,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
     });
 
     it(
-      `EN-03 with ${engine}, an event whose connection is cut before the service acknowledges the message is delivered again and handled once`,
+      `EN-03 with ${engine}, if the connection is cut before a message is acknowledged, the message is delivered again and its event is handled once`,
       async () => {
         if (running.url === undefined) return;
         const [proxy, url] = await TcpProxy.before(running.url);
@@ -520,7 +520,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       expect([handled.ledger.length, handled.mail.length]).toEqual([6, 6]);
     });
 
-    it(`EN-01 EN-07 ${engine} has every message that it accepted before it was killed, and adapters that were started before or during the outage publish again`, async () => {
+    it(`EN-01 EN-07 ${engine} keeps every message that it accepted before it was killed, and adapters publish again, even if they started during the outage`, async () => {
       const before = await service('ledger');
       await before.end();
       const gateway = await relay();

@@ -174,7 +174,7 @@ describeIf('Delivery with JetStream', () => {
     await expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/expected stream/);
   });
 
-  it('EN-03 a message that is stored for longer than the acknowledgement may take is delivered once', async () => {
+  it('EN-03 a message is delivered once, even if the service stores it for longer than the acknowledgement may take', async () => {
     await createConsumer();
     const ledger = await adapter();
     const gate = Promise.withResolvers<StoreOutcome>();
@@ -276,7 +276,7 @@ describeIf('Delivery with JetStream', () => {
     });
   });
 
-  it('EN-05 a dead letter that is sent again reaches the service, also within minutes', async () => {
+  it('EN-05 a dead letter that is sent again reaches the service, even if it is sent again within minutes', async () => {
     const ledger = await adapter();
     let outcome: StoreOutcome = REJECT;
     const { taken } = consume(ledger, () => outcome);

@@ -319,7 +319,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-01 publish() keeps no message that the server did not confirm until the signal was aborted', async () => {
+  it('EN-01 if the server does not confirm a message before the signal aborts, publish() does not keep the message', async () => {
     const [proxy, through] = await TcpProxy.before(url);
     await using({ url: through, services: ['ledger'] }, async (gateway) => {
       await gateway.publish(engineMessage(), { signal });

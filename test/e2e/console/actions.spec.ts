@@ -22,7 +22,7 @@ async function sqliteFile() {
 }
 
 consoleOnEachAdapter((start) => {
-  it('the console redrives and skips the deliveries that match a filter, and only dead deliveries if the filter has no state', async () => {
+  it('the console redrives and skips the deliveries that match a filter; a filter without a state matches only dead deliveries', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'f-1']) await app.deliver({ id }, 'dead');
     await app.deliver({ id: 'evt-3' });
@@ -48,7 +48,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('OP-03 the console starts a redrive by filter, lists it with its operator and progress, and stops it', async () => {
+  it('OP-03 the console starts a redrive by filter, lists the redrive with its operator and progress, and stops the redrive', async () => {
     await using app = await start();
     for (const id of ['e-1', 'e-2', 'e-3', 'e-4']) await app.deliver({ id }, 'dead');
     const total = { events: 4, deliveries: 4 };

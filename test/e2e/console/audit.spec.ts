@@ -31,7 +31,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.join('\n')).not.toContain('a-customer');
   });
 
-  it('SE-13 the console logs one line per operator, event and minute for any number of requests', async () => {
+  it('SE-13 the console logs one line per operator, event and minute, for any number of requests', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' });
@@ -129,7 +129,7 @@ consoleOnEachAdapter((start) => {
     expect(await textsOf('who=unknown')).toEqual([]);
   });
 
-  it('OP-43 a filter of the audit compares the newest 1,000 entries, and the response names the time of the oldest one', async () => {
+  it('OP-43 a filter of the audit compares the newest 1,000 entries, and the response names the time of the oldest of these entries', async () => {
     await using app = await start({ console: { who } });
     const inbox = app.merchant.app.get(PaymentInbox);
     const entry = { text: 'did it', event: null, error: null };

@@ -195,7 +195,7 @@ consoleOnEachAdapter((start, name) => {
       ? { adapter: new FastifyAdapter({ trustProxy: true }) }
       : { main: (app) => void (app as NestExpressApplication).set('trust proxy', true) };
 
-  it('SE-13 the console delays password checks for a user name after ten wrong passwords, except for an operator who has signed in', async () => {
+  it('SE-13 after ten wrong passwords for a user name, the console delays password checks for this name, except for an operator who has signed in', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD, bob: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
@@ -221,7 +221,7 @@ consoleOnEachAdapter((start, name) => {
     expect(app.log.join('\n')).not.toMatch(/guess|ann/);
   });
 
-  it('SE-13 the console lets at most 6 attempts of a user name wait if they come from a network that sent ten wrong passwords, and prefers clients that sent no wrong password', async () => {
+  it('SE-13 after ten wrong passwords from a network, the console lets at most 6 attempts of the network per user name wait, and prefers clients without wrong passwords', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });

@@ -317,7 +317,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await page.getByText('Redrive of 51 deliveries of 51 events started.').waitFor();
   });
 
-  it('OP-03 the console redrives one event first, then all at a rate; every operator sees the progress and can stop the redrive', async () => {
+  it('OP-03 the console redrives one event first, then all events at a rate; every operator sees the progress and can stop the redrive', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'failures');
     await page.getByRole('button', { name: /^Redrive …/ }).click();

@@ -16,7 +16,7 @@ const visibleRows = (page: Page) =>
   );
 
 describeInBrowser('the density of the inbox console', (browser) => {
-  it('OP-31 a window of 1440 by 900 pixels shows at least 15 rows of each list, and what is dead first', async () => {
+  it('OP-31 a window of 1440 by 900 pixels shows at least 15 rows of each list, and dead deliveries first', async () => {
     await using service = await TransactionService.start();
     await using app = await ConsoleApplication.start(service.options);
     for (const letter of LETTERS) {

@@ -171,7 +171,7 @@ describeInBrowser('expectations in the inbox console', (browser) => {
     await page.getByText('1 poll made due.').waitFor();
   });
 
-  it('EX-21 an operator closes an overdue payment with a note, and it no longer counts as overdue', async () => {
+  it('EX-21 an operator closes an overdue payment with a note, and the payment no longer counts as overdue', async () => {
     await using book = await openBook();
     await book.expectations.expect({
       reference: 'order-unknown',

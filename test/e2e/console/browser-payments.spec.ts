@@ -101,7 +101,7 @@ describeInBrowser('payments in the inbox console', (browser) => {
       },
     );
 
-    it('OP-10 a search that several payments match lists them with their states, and a search without a match says so', async () => {
+    it('OP-10 a search that matches several payments lists the payments with their states, and a search without a match shows a message', async () => {
       const page = await shop.app.open(browser());
       await search(page, 'KES 1,250.50');
       await page.getByText('No payment matches.').waitFor();
@@ -121,7 +121,7 @@ describeInBrowser('payments in the inbox console', (browser) => {
       await page.getByText('No payment matches.').waitFor();
     });
 
-    it('OP-11 OP-12 the page of a payment shows what happened to it, and where its handler threw', async () => {
+    it('OP-11 OP-12 the page of a payment shows what happened to the payment, and the line of code where its handler threw an error', async () => {
       const page = await shop.app.open(browser(), 'payment/default/t-dead');
       const lines = page.locator('.timeline li');
       await lines.nth(2).waitFor();
@@ -174,7 +174,7 @@ describeInBrowser('payments in the inbox console', (browser) => {
     });
   });
 
-  it('OP-11 an operator can redrive a delivery and ask the service on the page of a payment', async () => {
+  it('OP-11 on the page of a payment, an operator can redrive a delivery and start a poll', async () => {
     await using shop = await openShop();
     const page = await shop.app.open(browser(), 'payment/default/Order-Dead');
     await page.getByRole('button', { name: 'Redrive … Orders.markPaid' }).click();

@@ -3,7 +3,7 @@ import { describeInBrowser } from '../../support/browser/test-browser.js';
 import { changed, ConsoleApplication } from '../../support/console/console-browser.js';
 
 describeInBrowser('an operator of the inbox console who may only look', (browser) => {
-  it('SE-15 the page disables the buttons of actions with a reason, and shows everything else', async () => {
+  it('SE-15 for an operator who may only read, the console disables the buttons of actions, shows the reason, and shows all data', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = 'no such order';
     await app.receive({ id: 'evt_1', data: { card: 'a-customer' } });

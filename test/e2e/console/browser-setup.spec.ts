@@ -30,7 +30,7 @@ async function start(companies?: string[]) {
 }
 
 describeInBrowser('the page Setup of the inbox console', (browser) => {
-  it('AP-18 the page ticks off the checks, and sends a test webhook on request', async () => {
+  it('AP-18 the page of the setup marks each successful check, and sends a test webhook on request', async () => {
     await using started = await start();
     const { app, emulator } = started;
     const page = await app.open(browser(), 'setup');
@@ -46,7 +46,7 @@ describeInBrowser('the page Setup of the inbox console', (browser) => {
     expect(emulator.deliveries()).toHaveLength(1);
   });
 
-  it('OP-21 the overview sends a test webhook, follows it, and shows which secret verified it', async () => {
+  it('OP-21 the overview sends a test webhook, shows when it has arrived, and shows which secret verified it', async () => {
     await using started = await start();
     const { app, emulator } = started;
     const page = await app.open(browser());
@@ -63,7 +63,7 @@ describeInBrowser('the page Setup of the inbox console', (browser) => {
     await page.getByText('All rejected: 1 request since the last accepted one').waitFor();
   });
 
-  it('AP-18 the page shows what is wrong with its fix, and checks again on request', async () => {
+  it('AP-18 the page of the setup shows each problem with its fix, and repeats the checks on request', async () => {
     await using started = await start();
     const { app, emulator } = started;
     emulator.rotateClientSecret();
@@ -81,7 +81,7 @@ describeInBrowser('the page Setup of the inbox console', (browser) => {
     await token.getByText('failed', { exact: true }).waitFor();
   });
 
-  it('AP-18 the page checks each company of a list', async () => {
+  it('AP-18 the page of the setup checks each company of a list', async () => {
     await using started = await start(['acme', 'umbrella']);
     const page = await started.app.open(browser(), 'setup');
     await page.locator('.checks[aria-busy=false]').waitFor();
@@ -92,7 +92,7 @@ describeInBrowser('the page Setup of the inbox console', (browser) => {
     expect(await check(page, 'Settings').innerText()).toMatch(/acme: .*umbrella: /s);
   });
 
-  it('AP-18 the page asks for the company if a directory finds the companies', async () => {
+  it('AP-18 the page of the setup asks for the company if a directory finds the companies', async () => {
     const emulator = await PaymentsEmulator.start({ companies: ['acme', 'umbrella'] });
     const { companies = [], baseUrl = '' } = optionsOf(emulator);
     const find = (id: string) => companies.find((company) => company.id === id);

@@ -73,7 +73,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await list.locator('.events tbody tr').count()).toBe(1);
   });
 
-  it('OP-20 the console says whether webhook requests arrive, apart from polls, in amber if the next request is late', async () => {
+  it('OP-20 the console shows the arrival of webhook requests separately from polls, and turns amber if the next request is late', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -99,7 +99,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await tile.getAttribute('class')).toBe('arrivals warn');
   });
 
-  it('OP-20 the console says that all webhook requests are rejected and how to fix it, although polls find events', async () => {
+  it('OP-20 if all webhook requests are rejected, the console shows this and the fix, even if polls find events', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -118,7 +118,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await tile.getByText('2 accepted, 40 rejected').first().waitFor();
   });
 
-  it('OP-21 the console confirms a rotation: which secret verified last, and when the previous one can be removed', async () => {
+  it('OP-21 after a rotation, the console shows which secret verified a request last, and when the previous secret can be removed', async () => {
     const webhookSecret = ['whsec_new_0123456789', SECRET];
     await using app = await ConsoleApplication.start({ webhookSecret });
     await app.receive({ id: 'evt_1' });
@@ -292,7 +292,7 @@ describeInBrowser('failures in the inbox console', (browser) => {
     expect(await app.states('evt_4')).toMatchObject({ 'Orders.markPaid': 'dead' });
   });
 
-  it('OP-41 the console shows an acknowledged group of failures with its note below the others, and above them again after it has changed', async () => {
+  it('OP-41 the console shows an acknowledged group of failures with its note below the other groups, and moves it up again when the group changes', async () => {
     await using app = await broken();
     const page = await app.open(browser(), 'failures');
     await page.getByRole('button', { name: /^Acknowledge … .*HTTP 503/ }).click();
@@ -341,7 +341,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
     currency: 'KES',
   };
 
-  it('a row of the list of events shows reference, amount, transaction and the time of receipt with its zone', async () => {
+  it('a row of the list of events shows reference, amount, transaction and the time of receipt with its time zone', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', data: PAYMENT });
     const page = await app.open(browser(), 'events', { timezoneId: 'Africa/Nairobi' });
@@ -405,7 +405,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('if the operator does not change the time in a filter, the console keeps its milliseconds, and its hour in the night when clocks go back', async () => {
+  it('if the operator does not change the time in a filter, the console keeps the milliseconds of this time, and its hour in the night when clocks go back', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -424,7 +424,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     expect(params().get('to')).toBe(to);
   });
 
-  it('the console shows when a delivery is due, and the remaining time only if it is longer than usual clock differences', async () => {
+  it('the console shows when a delivery is due, and shows the remaining time only if this time is longer than usual clock differences', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), '', { timezoneId: 'UTC' });
@@ -570,7 +570,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await page.getByText('not counted yet', { exact: true }).count()).toBe(4);
   });
 
-  it('the plots of the console hatch the time after the last closed minute, and have no line there', async () => {
+  it('the plots of the console show the time after the last closed minute as a hatched area without a line', async () => {
     const page = await app.open(browser(), '?minutes=15');
     await changed(page, 'overview', (overview) => ({
       ...overview,

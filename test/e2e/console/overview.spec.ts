@@ -111,7 +111,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('OP-20 the console counts accepted and rejected webhook requests apart, and shows why they were rejected', async () => {
+  it('OP-20 the console counts accepted and rejected webhook requests separately, and shows why requests were rejected', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' });
     app.runtime.advance(60_000);
@@ -149,7 +149,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('IN-38 the console shows closed minutes, and the deliveries of the events that were received in them', async () => {
+  it('IN-38 the console shows closed minutes, and the deliveries of the events that were received in these minutes', async () => {
     await using app = await start({ providers: [Receipts] });
     expect((await app.get('/api/overview')).body).toMatchObject({
       arrivals: { lastRequestAt: null },
@@ -197,7 +197,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('the console queries the inbox once per second for any number of consoles, and at once after an action', async () => {
+  it('the console queries the inbox once per second for any number of open pages, and at once after an action', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const stats = inbox.stats.bind(inbox);
@@ -221,7 +221,7 @@ consoleOnEachAdapter((start) => {
     expect(body).toMatchObject({ stats: { paused: [{ handler: '*' }] } });
   });
 
-  it('the console reads the closed minutes at most every 10 seconds per time range, every minute if that takes long, and again one second after an error', async () => {
+  it('the console reads the closed minutes of a time range every 10 seconds, every minute if reads are slow, and one second after an error', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const activity = inbox.activity.bind(inbox);

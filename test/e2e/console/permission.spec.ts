@@ -34,7 +34,7 @@ const ACTIONS: [string, object][] = [
 ];
 
 consoleOnEachAdapter((start) => {
-  it('SE-15 a user of BasicAuthGuard who may only read sees payloads and counts, and every action is rejected with 403', async () => {
+  it('SE-15 a user of BasicAuthGuard who may only read sees payloads and counts, and gets 403 for every action', async () => {
     const users = { ann: PASSWORD, support: { password: PASSWORD, may: 'read' as const } };
     await using app = await start({ console: guarded({ users }) });
     await app.deliver({ id: 'e-1', data: { card: 'a-customer' } }, 'dead');
@@ -81,7 +81,7 @@ consoleOnEachAdapter((start) => {
     expect(await permission('ann', { 'x-may': 'everything' })).toBe('read');
   });
 
-  it('SE-15 if the option "may" throws, the console neither shows the overview nor acts', async () => {
+  it('SE-15 if the option "may" throws, the console shows no overview and performs no action', async () => {
     const may = (): ConsolePermission => {
       throw new Error('no session');
     };

@@ -104,7 +104,7 @@ describe('docs/engines.md', () => {
     verifySignature(Buffer.from(payload.data_base64, 'base64'), headers['signature'], [SECRET]);
   });
 
-  it('every figure of the section "Scale" is in docs/performance.md', () => {
+  it('every figure of the section "Scale" of docs/engines.md is also in docs/performance.md', () => {
     const section = /## Scale\n(.*?)\n## /s.exec(page)![1]!;
     const figures = section.match(/\d[\d,.]*\d(?= (?:per second|MB\/s|GB))/g)!;
     expect(figures.length).toBeGreaterThan(5);

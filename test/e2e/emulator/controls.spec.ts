@@ -133,14 +133,14 @@ describe('controls over HTTP', () => {
     expect((await get(`${controls}/deliveries?limit=many`)).status).toBe(400);
   });
 
-  it('the control flush ends the delays of deliveries', async () => {
+  it('the control `flush` ends the delays of deliveries', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     expect((await post(`${controls}/deliveries/flush`)).status).toBe(204);
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('the control reset restores the state that the emulator had at its start', async () => {
+  it('the control `reset` restores the state that the emulator had at its start', async () => {
     emulator.createCompany();
     expect((await post(`${controls}/reset`)).status).toBe(204);
     expect(emulator.companies()).toHaveLength(1);

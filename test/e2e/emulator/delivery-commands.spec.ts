@@ -33,7 +33,7 @@ async function fileWith(content: string): Promise<string> {
 }
 
 describe('payments-emulator watch, replay and send', () => {
-  it('AP-22 payments-emulator watch prints each webhook request with status, time and error code, and none from before', async () => {
+  it('AP-22 payments-emulator watch prints each new webhook request with status, time and error code, and no earlier request', async () => {
     await emulator.trigger({ eventType: 'from.before' });
     const watching = runEmulator('watch', '--url', emulator.baseUrl);
     await watching.prints(/^Waiting for webhook requests/m);
@@ -57,7 +57,7 @@ describe('payments-emulator watch, replay and send', () => {
     expect(watching.stdout.match(/shop\./g)).toHaveLength(2);
   });
 
-  it('AP-22 payments-emulator watch prints requests after a reset of the emulator, which repeats their ids', async () => {
+  it('AP-22 payments-emulator watch also prints requests whose ids repeat after a reset of the emulator', async () => {
     const watching = runEmulator('watch', '--url', emulator.baseUrl);
     await watching.prints(/^Waiting for webhook requests/m);
     const { delivery: before } = await emulator.trigger({ eventType: 'shop.opened' });

@@ -33,7 +33,7 @@ function sign({ body }: Received, secret = emulator.company.webhookSecret): stri
 }
 
 describe('delivery faults', () => {
-  it('the fault duplicate sends the same event, body and signature several times', async () => {
+  it('the fault `duplicate` sends the same event, body and signature several times', async () => {
     const received = await arrived({ duplicate: { copies: 2 } });
     expect(received).toHaveLength(3);
     expect(new Set(received.map(({ body }) => String(body))).size).toBe(1);
@@ -45,20 +45,20 @@ describe('delivery faults', () => {
     ]);
   });
 
-  it('the fault reorder sends all deliveries of a window, in another order', async () => {
+  it('the fault `reorder` sends all deliveries of a window, in another order', async () => {
     const received = await arrived({ reorder: { window: 5 } }, 5);
     expect(amounts(received)).not.toEqual([1, 2, 3, 4, 5]);
     expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
   });
 
-  it('the fault reorder releases an incomplete window after maxWaitMs', async () => {
+  it('the fault `reorder` releases an incomplete window after `maxWaitMs`', async () => {
     emulator.setFaults({ delivery: { reorder: { window: 100, maxWaitMs: 5 } } });
     for (const eventType of ['a', 'b']) emulator.sendEvent({ eventType });
     await emulator.idle();
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['b', 'a']);
   });
 
-  it('the fault delay delays the delivery', async () => {
+  it('the fault `delay` delays the delivery', async () => {
     const clock = new ManualClock();
     await using patient = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
     patient.setFaults({ delivery: { delay: { ms: [600_000, 600_000] } } });
@@ -71,7 +71,7 @@ describe('delivery faults', () => {
     expect(patient.deliveries()[0]).toMatchObject({ state: 'delivered', faults: ['delay'] });
   });
 
-  it('the fault drop sends nothing and logs the attempt as dropped', async () => {
+  it('the fault `drop` sends nothing and logs the attempt as dropped', async () => {
     expect(await arrived({ drop: { next: 1 }, redeliver: [1] }, 2)).toHaveLength(1);
     expect(emulator.deliveries().map(({ state, faults }) => [state, faults])).toEqual([
       ['dropped', ['drop']],
@@ -80,7 +80,7 @@ describe('delivery faults', () => {
   });
 
   it.each(['value', 'respace', 'truncate'] as const)(
-    'after the fault tamperBody (%s), the signature does not match the body',
+    'after the fault `tamperBody` (%s), the signature does not match the body',
     async (how) => {
       const [received] = await arrived({ tamperBody: { how } });
       expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
@@ -89,7 +89,7 @@ describe('delivery faults', () => {
     },
   );
 
-  it('the fault tamperSignature changes one digit, omits the signature, shortens it, or changes the scheme', async () => {
+  it('the fault `tamperSignature` changes one digit, omits the signature, shortens it, or changes the scheme', async () => {
     const signatures: unknown[] = [];
     for (const how of ['digit', 'missing', 'malformed', 'scheme'] as const) {
       receiver.received.length = 0;
@@ -105,7 +105,7 @@ describe('delivery faults', () => {
     ]);
   });
 
-  it('the fault oldSecret signs with the secret before the last rotation', async () => {
+  it('the fault `oldSecret` signs with the secret before the last rotation', async () => {
     const before = emulator.company.webhookSecret;
     emulator.rotateWebhookSecret();
     const [first, second] = await arrived({ oldSecret: { next: 1 } }, 2);
@@ -118,13 +118,13 @@ describe('delivery faults', () => {
     expect(fits(current)).toBe(true);
   });
 
-  it('the fault oldSecret signs with an unrelated secret if there was no rotation', async () => {
+  it('the fault `oldSecret` signs with an unrelated secret if there was no rotation', async () => {
     await arrived({ oldSecret: {} });
     expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
     expect(signature(receiver.first)).not.toBe(sign(receiver.first));
   });
 
-  it('the fault tamperBody with next: 1 changes the first attempt, and not the retry after its rejection', async () => {
+  it('the fault `tamperBody` with `next: 1` changes the first attempt, and not the retry after its rejection', async () => {
     receiver.respond = (received, response) => {
       response.statusCode = signature(received) === sign(received) ? 200 : 401;
       response.end();
@@ -142,7 +142,7 @@ describe('delivery faults', () => {
     expect(signature(receiver.first)).toBe(sign(receiver.first));
   });
 
-  it('the fault redeliver replaces the redelivery schedule of the emulator', async () => {
+  it('the fault `redeliver` replaces the redelivery schedule of the emulator', async () => {
     receiver.respondWith(500);
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
@@ -162,7 +162,7 @@ describe('delivery faults', () => {
     expect(emulator.faults()).toEqual({ delivery: {} });
   });
 
-  it('the returned fault plan contains the remaining count of a fault in the field next', async () => {
+  it('the returned fault plan contains the remaining count of a fault in the field `next`', async () => {
     await arrived({ drop: { next: 3 } }, 2);
     expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
   });
@@ -208,7 +208,7 @@ describe('the seed', () => {
     expect(await run('two')).not.toEqual(first);
   });
 
-  it('a seed repeats all faults of a run with freshIds', async () => {
+  it('a seed gives the same faults with freshIds as without', async () => {
     expect(await run('one', true)).toEqual(await run('one'));
   });
 
@@ -235,7 +235,7 @@ it('reset() cancels delayed deliveries', async () => {
 const states = () => emulator.deliveries().map(({ state, faults }) => [state, faults]);
 
 describe('an outage of all deliveries', () => {
-  it('the fault off sends nothing, logs the attempts as dropped, and sends nothing after its end', async () => {
+  it('the fault `off` sends nothing and logs the attempts as dropped, and the emulator does not send them after the end of the fault', async () => {
     emulator.setFaults({
       delivery: { off: true, duplicate: {}, delay: { ms: 1 }, redeliver: [1] },
     });
@@ -254,7 +254,7 @@ describe('an outage of all deliveries', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['later', 'later']);
   });
 
-  it('the fault off drops attempts that were delayed before the fault was switched on', async () => {
+  it('the fault `off` drops attempts that were delayed before the fault was switched on', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 60_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     await until(() => emulator.deliveries().length === 1);
@@ -264,7 +264,7 @@ describe('an outage of all deliveries', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('the fault off drops a scheduled retry, and no further retry follows', async () => {
+  it('the fault `off` drops a scheduled retry, and no further retry follows', async () => {
     const clock = new ManualClock();
     const options = { webhookUrl: receiver.url, clock, redeliver: [1_000, 1_000] };
     await using patient = await PaymentsEmulator.start(options);
@@ -278,7 +278,7 @@ describe('an outage of all deliveries', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('the fault off also drops the test webhook of the service, and the webhook stays active', async () => {
+  it('the fault `off` also drops the test webhook of the service, and the webhook stays active', async () => {
     emulator.setFault('delivery', 'off', true);
     const authorization = `Bearer ${await getToken(emulator)}`;
     const response = post(`${emulator.baseUrl}/v1/webhooks/test`, undefined, { authorization });
@@ -288,7 +288,7 @@ describe('an outage of all deliveries', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('the fault off applies to one company, and not to manual redeliveries', async () => {
+  it('the fault `off` applies to one company, and not to manual redeliveries', async () => {
     const { companyId } = emulator.createCompany({ webhookUrl: receiver.url });
     emulator.setFault('delivery', 'off', true, companyId);
     emulator.sendEvent({ companyId, eventType: 'theirs' });

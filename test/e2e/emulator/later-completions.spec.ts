@@ -46,7 +46,7 @@ describe('completeLater()', () => {
     ]);
   });
 
-  it('completeLater() replaces an earlier time, and has no effect after a decline or an earlier completion', async () => {
+  it('a second completeLater() replaces the time of the first, and a decline or a completion cancels the planned completion', async () => {
     await using later = await startAt('2026-01-01T00:00:00Z');
     const { clock, emulator, transactionId } = later;
     emulator.completeLater(transactionId, 1_000);

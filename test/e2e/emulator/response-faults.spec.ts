@@ -47,19 +47,19 @@ async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
 const setApiFaults = (api: ResponseFaults) => emulator.setFaults({ api });
 
 describe('response faults of the API', () => {
-  it('the fault unauthorized responds with 401 the given number of times, then normally', async () => {
+  it('the fault `unauthorized` responds with 401 the given number of times, then normally', async () => {
     setApiFaults({ unauthorized: { next: 2 } });
     expect(await statuses(3)).toEqual([401, 401, 200]);
   });
 
-  it('the fault error responds with 503 by default, or with the given status', async () => {
+  it('the fault `error` responds with 503 by default, or with the given status', async () => {
     setApiFaults({ error: { next: 1 } });
     expect(await statuses(2)).toEqual([503, 200]);
     setApiFaults({ error: { status: 502 } });
     expect(await statuses(1)).toEqual([502]);
   });
 
-  it('the fault rateLimit responds with 429 and Retry-After, in seconds or as given', async () => {
+  it('the fault `rateLimit` responds with 429 and Retry-After, in seconds or as given', async () => {
     for (const [retryAfter, header] of [
       [undefined, '1'],
       [30, '30'],
@@ -71,7 +71,7 @@ describe('response faults of the API', () => {
     }
   });
 
-  it('the fault reset resets the connection before the request takes effect', async () => {
+  it('the fault `reset` resets the connection before the request takes effect', async () => {
     setApiFaults({ reset: { next: 1 } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
@@ -80,7 +80,7 @@ describe('response faults of the API', () => {
     expect(emulator.transactions()).toHaveLength(1);
   });
 
-  it('the fault reset with `after` resets the connection after the request took effect', async () => {
+  it("the fault `reset` with `when: 'after'` resets the connection after the request took effect", async () => {
     setApiFaults({ reset: { next: 1, when: 'after' } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
@@ -89,7 +89,7 @@ describe('response faults of the API', () => {
     expect(emulator.transactions()).toHaveLength(2);
   });
 
-  it('the fault slow delays the response', async () => {
+  it('the fault `slow` delays the response', async () => {
     setApiFaults({ slow: { ms: 60_000, next: 1 } });
     let responded = false;
     const response = ask().finally(() => (responded = true));
@@ -100,7 +100,7 @@ describe('response faults of the API', () => {
     expect((await response).status).toBe(200);
   });
 
-  it('the fault truncate sends the status and half of the body, then closes the connection', async () => {
+  it('the fault `truncate` sends the status and half of the body, then closes the connection', async () => {
     setApiFaults({ truncate: { next: 1 } });
     const response = await ask();
     expect(response.status).toBe(200);
@@ -109,7 +109,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('the fault oversize pads the response to the given size; the response stays valid JSON', async () => {
+  it('the fault `oversize` pads the response to the given size; the response stays valid JSON', async () => {
     setApiFaults({ oversize: { bytes: 3_000_000 } });
     const response = await ask();
     expect(response.headers.get('content-length')).toBe('3000000');
@@ -118,14 +118,14 @@ describe('response faults of the API', () => {
     expect(JSON.parse(body)).toMatchObject({ transactionId, amount: 5 });
   });
 
-  it('the fault oversize with gzip compresses the padded response', async () => {
+  it('the fault `oversize` with `gzip` compresses the padded response', async () => {
     setApiFaults({ oversize: { bytes: 3_000_000, encoding: 'gzip' } });
     const response = await ask();
     expect(response.headers.get('content-encoding')).toBe('gzip');
     expect(await response.text()).toHaveLength(3_000_000);
   });
 
-  it('the fault oversize works after a client disconnects during the response', async () => {
+  it('the fault `oversize` works after a client disconnects during the response', async () => {
     setApiFaults({ oversize: { bytes: 100_000_000, next: 1 } });
     const response = await ask();
     await response.body?.cancel();
@@ -161,20 +161,20 @@ describe('response faults of the token endpoint', () => {
   const fail = (faults: TokenFaults) => emulator.setFaults({ token: faults });
   const request = () => requestToken(sandbox(emulator));
 
-  it('the faults error and reset emulate an outage of the token endpoint', async () => {
+  it('the faults `error` and `reset` emulate an outage of the token endpoint', async () => {
     fail({ error: { next: 1 }, reset: { next: 1 } });
     expect(await errorCodeOf(request())).toBe('ECONNRESET');
     expect((await request()).status).toBe(503);
     expect((await request()).status).toBe(200);
   });
 
-  it('the fault rateLimit responds with 429 and Retry-After', async () => {
+  it('the fault `rateLimit` responds with 429 and Retry-After', async () => {
     fail({ rateLimit: { retryAfter: 7 } });
     const response = await request();
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
   });
 
-  it('the fault slow delays the response', async () => {
+  it('the fault `slow` delays the response', async () => {
     fail({ slow: { ms: 1_000 } });
     const response = request();
     await until(() => clock.pending > 0);
@@ -182,7 +182,7 @@ describe('response faults of the token endpoint', () => {
     expect((await response).status).toBe(200);
   });
 
-  it('the fault lifetime issues short-lived tokens with a matching expires_in', async () => {
+  it('the fault `lifetime` issues short-lived tokens with a matching expires_in', async () => {
     fail({ lifetime: { seconds: 2, next: 1 } });
     const body = await json(request());
     expect(body['expires_in']).toBe('2');
@@ -194,19 +194,19 @@ describe('response faults of the token endpoint', () => {
   });
 
   it.each([[3599], [''], ['3599abc'], [-1], [null], [{ seconds: 1 }]])(
-    'the fault expiresIn replaces expires_in by %j',
+    'the fault `expiresIn` replaces expires_in by %j',
     async (value) => {
       fail({ expiresIn: { value } });
       expect((await json(request()))['expires_in']).toEqual(value);
     },
   );
 
-  it('the fault expiresIn without a value omits expires_in', async () => {
+  it('the fault `expiresIn` without a value omits expires_in', async () => {
     fail({ expiresIn: {} });
     expect(await json(request())).not.toHaveProperty('expires_in');
   });
 
-  it('the fault sameToken returns the same token until it expires or is revoked', async () => {
+  it('the fault `sameToken` returns the same token until it expires or is revoked', async () => {
     fail({ sameToken: {} });
     const first = await json(request());
     clock.advance(599_000);
@@ -250,7 +250,7 @@ async function startMerchant() {
 }
 
 describe('faults of transaction lookups', () => {
-  it('the fault notFound with forMs hides a transaction until the transaction is forMs milliseconds old', async () => {
+  it('the fault `notFound` with `forMs` hides a transaction until the transaction is `forMs` milliseconds old', async () => {
     await using merchant = await startMerchant();
     const { clock, emulator, read, find } = merchant;
     emulator.setFaults({ api: { notFound: { forMs: 60_000 } } });
@@ -262,7 +262,7 @@ describe('faults of transaction lookups', () => {
     expect([await read(transaction), (await find()).length]).toEqual(['pending', 1]);
   });
 
-  it('the fault notFound with next: 2 and forMs hides a young transaction in two lookups, and does not count lookups of older transactions', async () => {
+  it('the fault `notFound` with `next: 2` and `forMs` hides a young transaction in two lookups, and does not count lookups of older transactions', async () => {
     await using merchant = await startMerchant();
     const { clock, emulator, read } = merchant;
     const old = emulator.createStkPush(payment);
@@ -278,7 +278,7 @@ describe('faults of transaction lookups', () => {
     expect([await read(recent), await read(recent)]).toEqual([404, 'pending']);
   });
 
-  it('the fault otherStatus contradicts a completed transaction in the given number of lookups, and does not change the transaction', async () => {
+  it('the fault `otherStatus` contradicts a completed transaction in the given number of lookups, and does not change the transaction', async () => {
     await using merchant = await startMerchant();
     const { emulator, read } = merchant;
     emulator.setFaults({ api: { otherStatus: { next: 2 } } });
@@ -290,7 +290,7 @@ describe('faults of transaction lookups', () => {
     expect(await read(transaction)).toBe('complete');
   });
 
-  it('the fault otherStatus returns the given status in the lookup by id and in the lookup by reference, and does not affect declined transactions', async () => {
+  it('the fault `otherStatus` returns the given status in the lookup by id and in the lookup by reference, and does not affect declined transactions', async () => {
     await using merchant = await startMerchant();
     const { emulator, read, find } = merchant;
     emulator.setFaults({ api: { otherStatus: { status: 'reversed' } } });

@@ -361,7 +361,7 @@ describe('a gateway and its worker services', () => {
     expect(await metrics.values('payments.engine.dead_letters')).toEqual({ '': 1 });
   });
 
-  it('EN-11 readiness shows an engine that does not answer as not connected, and stays up', async () => {
+  it('EN-11 if the engine does not answer, readiness stays up and shows the engine as not connected', async () => {
     let status: () => Promise<EngineStatus> = async () => ({ lag: 3, deadLetters: 1 });
     const source = Object.assign(engine.source(), { status: () => status() });
     const service = ending.use(await startWithHealth(memoryInbox(), {}, { source }));

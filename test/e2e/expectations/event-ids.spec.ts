@@ -17,7 +17,7 @@ async function webhook({ app }: ExpectingApplication, id: string): Promise<numbe
 }
 
 onMemoryAndSqlite((data) => {
-  it('EX-04 a webhook request whose event id is "expectation:" and a reference is handled, before and after expect()', async () => {
+  it('EX-04 a webhook request whose event id consists of "expectation:" and a reference is handled, before and after expect()', async () => {
     await using app = await ExpectingApplication.start(await data());
     expect(await webhook(app, 'expectation:order-1')).toBe(200);
     expect(await app.expectations.expect({ reference: 'order-1', transactionId: 't-1' })).toBe(
@@ -63,7 +63,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.overdue).toMatchObject([{ data: { reference: 'order-1' } }]);
   });
 
-  it('EX-04 polls of two transactions are both handled if their ids and event types are the same text when joined', async () => {
+  it('EX-04 the events of two polls are both handled, even if transaction id and event type of each give the same text when joined', async () => {
     const eventTypes = { b: 'transaction.completed', c: 'x:transaction.completed' };
     const interpret = Object.assign(
       ({ status }: { status?: unknown }) => ({ eventType: eventTypes[status as 'b' | 'c'] }),

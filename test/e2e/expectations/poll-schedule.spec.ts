@@ -132,7 +132,7 @@ it('EX-19 a company whose service does not respond delays the polls of no other 
   responds.resolve();
 });
 
-it('EX-03 a poll that takes longer than 20 s has the result unknown, its signal aborts, and the poll is repeated', async () => {
+it('EX-03 after 20 s, the signal of a poll aborts, the result of the poll is unknown, and the poll is repeated', async () => {
   const runtime = new TestRuntime();
   let aborted: AbortSignal | undefined;
   const find = (_: string, __: unknown, { signal }: { signal: AbortSignal }) => {

@@ -271,7 +271,7 @@ onMemoryAndSqlite((data) => {
 });
 
 describe('request() after a failure', () => {
-  it('EX-15 request() stops waiting for find() after 20 s, aborts its signal, and sends nothing', async () => {
+  it('EX-15 request() stops waiting for find() after 20 s, aborts the signal of find(), and sends nothing', async () => {
     const runtime = new TestRuntime();
     let signal: AbortSignal | undefined;
     const find: ReconcileOptions['find'] = (_reference, _api, options) => {

@@ -71,7 +71,7 @@ onEachAdapter((start) => {
 });
 
 onOneAdapter('the end of handlers', (start) => {
-  it('IN-24 close() responds to a waiting copy of an event when its handler has ended', async () => {
+  it('IN-24 close() responds to a waiting copy of an event when the handler of the event has ended', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const sent = webhookRequest();

@@ -45,7 +45,7 @@ const SCHEMAS: Readonly<Record<string, StandardSchema<Paid>>> = {
 
 onOneAdapter('schemas of handlers', (start) => {
   it.each(Object.keys(SCHEMAS))(
-    'AP-19 a handler with a schema of %s gets valid data, and invalid data is dead at once with its paths',
+    'AP-19 a handler with a schema of %s gets valid data; a delivery with invalid data is dead at once, and its error names the paths',
     async (library) => {
       const got: Paid[] = [];
       class Orders {
@@ -111,7 +111,7 @@ onOneAdapter('schemas of handlers', (start) => {
     expect([lastError, ...app.log.lines].join()).not.toContain('4242');
   });
 
-  it('AP-19 a key of the data that is no name of a field is not stored or logged', async () => {
+  it('AP-19 if a key in the data is not a field name, the key is neither stored nor logged', async () => {
     class Orders {
       @OnPaymentEvent('transaction.completed', {
         schema: z.object({ limits: z.record(z.string(), z.number()) }),
@@ -168,7 +168,7 @@ onOneAdapter('schemas of handlers', (start) => {
     expect(calls).toBe(0);
   });
 
-  it('AP-19 OnPaymentEvent() throws for a schema and a data class of two decorators of a method', () => {
+  it('AP-19 OnPaymentEvent() throws if one decorator of a method has a schema and another decorator has a data class', () => {
     class Data {}
     class Orders {
       book(): void {}

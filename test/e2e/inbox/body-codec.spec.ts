@@ -37,7 +37,7 @@ onMemoryAndSqlite((data) => {
     return { app, ran, faults, [Symbol.asyncDispose]: () => app.app.close() };
   }
 
-  it('SE-11 a copy of an event is a duplicate, and the same id with another body is a conflict, although each encoding differs', async () => {
+  it('SE-11 although each encoding differs, a copy of an event is a duplicate, and the same id with another body is a conflict', async () => {
     await using running = await start();
     const { app, ran } = running;
     const first = webhookRequest({ id: 'evt_1', data: { amount: 1 } });

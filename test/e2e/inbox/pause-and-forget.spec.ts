@@ -56,7 +56,7 @@ onEachDurableInbox((durable) => {
     expect((await inboxOf(a).stats()).paused).toEqual([]);
   });
 
-  it('OP-41 an acknowledged group of failures shows its note in every application until it changes', async () => {
+  it('OP-41 an acknowledged group of failures shows its note in every application until the group changes', async () => {
     const data = await durable.data();
     const fail = () => {
       throw new Error('no ledger 83a1f00c');

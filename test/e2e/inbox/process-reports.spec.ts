@@ -80,7 +80,7 @@ onEachDurableInbox((durable) => {
     expect(await secrets()).toEqual([true, true]);
   });
 
-  it('OP-20 a process that is killed is lost, and keeps its requests of the last hour', async () => {
+  it('OP-20 a killed process is shown as lost, and its requests of the last hour are still counted', async () => {
     const data = await durable.data();
     const merchant = await MerchantProcess.start(data);
     running.push(merchant);

@@ -12,7 +12,7 @@ let merchant: MerchantProcess | undefined;
 afterEach(() => merchant?.kill());
 
 onEachDurableInbox((durable) => {
-  it('OP-04 after kill -9 of the process that works on a redrive, another process continues it and redrives each event once', async () => {
+  it('OP-04 after kill -9 of the process that works on a redrive, another process continues the redrive and redrives each event once', async () => {
     const data = await durable.data();
     const ids = Array.from({ length: EVENTS }, (_one, index) => `e-${index}`);
     let broken = true;
@@ -48,7 +48,7 @@ onEachDurableInbox((durable) => {
   });
 
   it.each([-600_000, 600_000])(
-    'OP-04 a redrive takes its start from the store, and not from a clock that is wrong by %i ms',
+    'OP-04 a redrive takes its start time from the store, and not from a process whose clock is wrong by %i ms',
     async (ms) => {
       const ran: string[] = [];
       const runtime = { ...systemRuntime, now: () => Date.now() + ms };

@@ -9,7 +9,7 @@ import { RecordingPool } from '../../support/postgres/recording-pool.js';
 describe('activity in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  it('IN-38 activity() reads the 100,000 newest events in statements of 2,000 events each, and no errors', async () => {
+  it('IN-38 activity() reads the 100,000 newest events in statements of 2,000 events each, and does not read the errors of attempts', async () => {
     const schema = freshSchema();
     const pool = new RecordingPool({ connectionString: inboxes.connectionString });
     const store = await inboxes.open({ schema, pool });

@@ -62,7 +62,7 @@ describe('claims in PostgreSQL', () => {
     ['skip', (store) => store.skip([SELECTED])],
     ['register', (store) => startWorker(store)],
   ])(
-    'IN-16 %s() runs in READ COMMITTED after the default isolation level has become serializable while the process runs',
+    'IN-16 %s() runs in READ COMMITTED, even if the default isolation level of the database becomes serializable while the process runs',
     async (_name, act) => {
       const pool = new RecordingPool({ connectionString: inboxes.connectionString, max: 1 });
       const store = await inboxes.open({ pool });
@@ -211,7 +211,7 @@ describe('claims in PostgreSQL', () => {
 const EVENTS = 200;
 
 describe('PostgreSQL while another connection has an open transaction', () => {
-  it('IN-39 receive() and retire() do not read the index entries of deliveries that ran before', async () => {
+  it('IN-39 receive() and retire() do not read the index entries of deliveries that have already run', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { workerId: await startWorker(store), handlers: ['book'] };
@@ -240,7 +240,7 @@ describe('PostgreSQL while another connection has an open transaction', () => {
     expect((await read('delivery_running')).entries).toBeLessThan(EVENTS);
   });
 
-  it('IN-39 heartbeats succeed if the search for lost deliveries takes too long, and repeat the search less often', async () => {
+  it('IN-39 if the search for lost deliveries takes too long, heartbeats still succeed, and repeat the search less often', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema, statementTimeoutMs: 1100 });
     const worker = await startWorker(store);

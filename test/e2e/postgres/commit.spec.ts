@@ -50,7 +50,7 @@ async function leased(
 const POOL_SIZE = 12;
 
 describe('context.commit in PostgreSQL', () => {
-  it('IN-13 context.commit rolls back if the lease is lost while the work runs', async () => {
+  it('IN-13 context.commit rolls back if the lease is lost while its function runs', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -62,7 +62,7 @@ describe('context.commit in PostgreSQL', () => {
     expect(await stateOf(store)).toBe('pending');
   });
 
-  it('IN-16 context.commit locks no row during the work, and makes the next delivery of the ordering key claimable', async () => {
+  it('IN-16 context.commit locks no row while its function runs, and then makes the next delivery of the ordering key claimable', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
@@ -77,7 +77,7 @@ describe('context.commit in PostgreSQL', () => {
   });
 
   it.each(['repeatable read', 'serializable'])(
-    'a commit with the isolation level %s makes a delivery claimable that began to wait after the snapshot',
+    'a commit with the isolation level %s makes a delivery claimable, even if the delivery began to wait after the snapshot of the commit',
     async (isolation) => {
       const store = await inboxes.open();
       const lease = await leased(store);
@@ -93,7 +93,7 @@ describe('context.commit in PostgreSQL', () => {
     },
   );
 
-  it('IN-16 a heartbeat makes a delivery claimable after a serializable commit whose process ended before it released the delivery', async () => {
+  it('IN-16 if a process ends after a serializable commit, before it released the next delivery, a heartbeat makes this delivery claimable', async () => {
     const store = await inboxes.open({ schema: 'ended' });
     const { seq, handler, token } = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
@@ -117,7 +117,7 @@ describe('context.commit in PostgreSQL', () => {
     expect(await inboxes.query('SELECT FROM ended.unreleased')).toEqual([]);
   });
 
-  it('context.commit rejects if the work catches the error of a statement', async () => {
+  it('context.commit rejects if its function catches the error of a statement', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -130,7 +130,7 @@ describe('context.commit in PostgreSQL', () => {
   });
 
   it.each([['ROLLBACK'], ['ROLLBACK', 'BEGIN'], ['COMMIT', 'BEGIN']])(
-    'context.commit rejects and settles nothing if the work runs %s',
+    'context.commit rejects and settles nothing if its function runs %s',
     async (...statements) => {
       const store = await inboxes.open();
       const lease = await leased(store);
@@ -266,7 +266,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
     expect(await stateOf(store)).toBe('done');
   });
 
-  it('context.commit stores nothing if the work throws', async () => {
+  it('context.commit stores nothing if its function throws', async () => {
     const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
     const lease = await leased(store);
     const failure = new Error('no such account');
@@ -327,7 +327,7 @@ describe('context.commit with runTransaction (Kysely)', () => {
     });
   });
 
-  it('context.commit rejects if runTransaction does not call the work or returns no rows', async () => {
+  it('context.commit rejects if runTransaction does not call the function of the commit or returns no rows', async () => {
     const idle = await inboxes.open<null>({ runTransaction: async () => undefined as never });
     await expect(idle.commit(await leased(idle), () => {})).rejects.toThrow(/has not called/);
     const withoutRows = await inboxes.open<null>({

@@ -133,7 +133,7 @@ describe('PostgreSQL with 30,000 events and 600 failed deliveries', () => {
     expect((await references({ search: 'order 0', state: 'dead' }))[0]).toBe('order 09900');
   });
 
-  it('list() returns dead deliveries in the order of receipt, even if only few events have one', async () => {
+  it('list() returns the events with a dead delivery, newest first, even if there are only a few such events', async () => {
     const newest = await references({ state: 'dead' });
     expect([newest[0], newest.length]).toEqual(['order 30000', 50]);
     expect(await allReferences({ state: 'dead', company: 'north' })).toEqual(

@@ -81,7 +81,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     expect(await pagesOf(texts[name])).toBeLessThan(bound);
   });
 
-  it('the functions settle and finish read only the deliveries that they change', async () => {
+  it('the functions `settle` and `finish` read only the deliveries that they change', async () => {
     const leases = await claim(store, 20, worker);
     expect(leases).toHaveLength(20);
     const column = (of: 'seq' | 'token'): string[] => leases.map((lease) => String(lease[of]));
@@ -90,7 +90,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     expect(await finish).toBeLessThan(100);
   });
 
-  it('the function receive reads fewer than 200 pages if its table was nearly empty when PostgreSQL planned it', async () => {
+  it('the function `receive` reads fewer than 200 pages if its table was nearly empty when PostgreSQL planned the function', async () => {
     const small = await inboxes.open({ schema: 'small' });
     for (let n = 0; n < 10; n += 1) await small.receive([incoming(`first ${n}`)]);
     await inboxes.query('VACUUM ANALYZE small.event');

@@ -111,7 +111,7 @@ describe('pruning in PostgreSQL', () => {
     expect(await prune()).toBe(0);
   });
 
-  it('redrive() and prune() at the same time never act on the same event', async () => {
+  it('redrive() and prune() that run at the same time never act on the same event', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     for (let round = 0; round < 25; round += 1) {

@@ -94,7 +94,7 @@ const COMBINATIONS = ['memory', 'sqlite', 'postgres'].flatMap((inbox) =>
 
 describe('nest add nestjs-payments', () => {
   it.each(COMBINATIONS)(
-    'AP-17 nest add adds what the flags ask for, and nothing in a second run: inbox $inbox, console $console, emulator $emulator',
+    'AP-17 nest add adds what the flags select, and nothing in a second run: inbox $inbox, console $console, emulator $emulator',
     async (options) => {
       const { inbox, console, emulator } = options;
       // `@nestjs/cli` 11 passes the values of flags as texts.
@@ -151,7 +151,7 @@ describe('nest add nestjs-payments', () => {
     expect(names).toEqual([...missing, 'DATABASE_URL', 'CONSOLE_PASSWORD']);
   });
 
-  it('AP-17 nest add installs the majors of NestJS 11, leaves out the suffix of imports, and configures Jest', async () => {
+  it('AP-17 nest add installs the major versions that fit NestJS 11, writes imports without the suffix .js, and configures Jest', async () => {
     const tree = await add(application(NEST_11), { console: true });
     const { dependencies, jest } = manifestOf(tree);
     expect(dependencies).toMatchObject({

@@ -30,7 +30,7 @@ class FailingTests {
 }
 
 describe.each(Object.keys(ADAPTERS))('PaymentsSetup.check() on %s', (adapter) => {
-  it('AP-18 checks everything from the settings to a test webhook', async () => {
+  it('AP-18 check() checks everything from the settings to a test webhook', async () => {
     await using checked = await CheckedApplication.start(() => ({ adapter: ADAPTERS[adapter]!() }));
     const lines = await checked.check({ sendTest: true });
     const usual = lines.filter(({ message }) => !/is no provider/.test(message));
@@ -61,7 +61,7 @@ onEachDurableInbox((durable) => {
 describe('PaymentsSetup.check() on PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  it('AP-18 names an inbox that does not respond within the time limit, with its fix', async () => {
+  it('AP-18 if the inbox does not respond within the time limit, check() reports the inbox and the fix', async () => {
     const { connectionString } = inboxes;
     await using checked = await CheckedApplication.start(() => ({
       payments: { inbox: postgresInbox({ connectionString, schema: 'locked' }) },
@@ -77,14 +77,14 @@ describe('PaymentsSetup.check() on PostgreSQL', () => {
 });
 
 describe('PaymentsSetup.check()', () => {
-  it('AP-18 rejects a time limit that is out of bounds', async () => {
+  it('AP-18 check() rejects a time limit that is out of bounds', async () => {
     await using checked = await CheckedApplication.start();
     for (const timeoutMs of [99, 60_001, 100.5, NaN]) {
       await expect(checked.check({ timeoutMs })).rejects.toThrow(TypeError);
     }
   });
 
-  it('AP-18 yields each line as soon as its check has ended', async () => {
+  it('AP-18 check() yields the line of each check as soon as this check has ended', async () => {
     await using checked = await CheckedApplication.start();
     const lines = checked.app.app.get(PaymentsSetup).check();
     expect((await lines.next()).value).toMatchObject({ name: 'settings', state: 'ok' });
@@ -93,7 +93,7 @@ describe('PaymentsSetup.check()', () => {
     expect((await lines.next()).value).toMatchObject({ name: 'token', state: 'failed' });
   });
 
-  it('AP-18 sends no test webhook unless it is asked to, or if there is no token', async () => {
+  it('AP-18 check() sends a test webhook only if the caller requests it and there is a token', async () => {
     await using checked = await CheckedApplication.start();
     const [unasked] = await checked.check({ only: 'webhook' });
     expect(unasked).toMatchObject({
@@ -108,7 +108,7 @@ describe('PaymentsSetup.check()', () => {
     expect(checked.emulator.deliveries()).toEqual([]);
   });
 
-  it('AP-18 requests a new token although another is cached, and calls still use the cached one', async () => {
+  it('AP-18 check() requests a new token even if a token is cached, and calls still use the cached token', async () => {
     await using checked = await CheckedApplication.start();
     await checked.check({ only: 'webhook', sendTest: true });
     checked.emulator.rotateClientSecret();
@@ -119,7 +119,7 @@ describe('PaymentsSetup.check()', () => {
     expect(webhook).toMatchObject({ state: 'ok' });
   });
 
-  it('AP-18 says that a test event is stored but not handled', async () => {
+  it('AP-18 check() reports that a test event is stored but not handled', async () => {
     await using checked = await CheckedApplication.start(() => ({ providers: [FailingTests] }));
     const [line] = await checked.check({ only: 'webhook', sendTest: true });
     expect(line).toMatchObject({
@@ -129,7 +129,7 @@ describe('PaymentsSetup.check()', () => {
     });
   });
 
-  it('AP-18 checks each company of a list, and the given company of a directory', async () => {
+  it('AP-18 check() checks each company of a list, and the given company of a directory', async () => {
     const companies = ['acme', 'umbrella'];
     await using listed = await CheckedApplication.start(() => ({}), { companies });
     const tokens = await listed.check({ only: 'token' });
@@ -155,7 +155,7 @@ describe('PaymentsSetup.check()', () => {
     });
   });
 
-  it('AP-18 no line contains a secret, not even if all checks fail', async () => {
+  it('AP-18 no line of check() contains a secret, even if all checks fail', async () => {
     await using checked = await CheckedApplication.start(() => ({
       payments: { webhookSecret: 'whsec_wrong', clientSecret: 'client_secret_wrong' },
     }));

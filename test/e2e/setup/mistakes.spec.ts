@@ -171,7 +171,7 @@ const MISTAKES: readonly Mistake[] = [
 ];
 
 describe('the check of the setup', () => {
-  it.each(MISTAKES)('AP-18 names $mistake, with its fix', async (given) => {
+  it.each(MISTAKES)('AP-18 the check of the setup names $mistake, and the fix', async (given) => {
     const { setup, started, companies, named } = given;
     await using checked = await CheckedApplication.start(setup, { companies });
     const undo = await started?.(checked);
@@ -185,7 +185,7 @@ describe('the check of the setup', () => {
     }
   });
 
-  it('AP-18 reports nothing wrong if there is no mistake, except for what other applications may provide', async () => {
+  it('AP-18 if there is no mistake, the check of the setup reports no failure', async () => {
     await using checked = await CheckedApplication.start(() => ({
       providers: [Orders, ForgottenRefunds, MisspeltOrders],
     }));
@@ -195,7 +195,7 @@ describe('the check of the setup', () => {
 });
 
 describe('the first log line', () => {
-  it('AP-18 names a base URL with /v1, with its fix', async () => {
+  it('AP-18 the first log line names a base URL with /v1, and the fix', async () => {
     const start = CheckedApplication.start(({ baseUrl }) => ({
       payments: { baseUrl: `${baseUrl}/v1` },
     }));

@@ -41,7 +41,7 @@ class Spans implements PaymentsInstrumentation {
 const traceparentOf = (n: number): string => `00-${`${n}`.padStart(32, 'a')}-${'b'.repeat(16)}-01`;
 
 onMemoryAndSqlite((data) => {
-  it('TE-01 a received event is stored with the trace context of its span, and its attempts get that context', async () => {
+  it('TE-01 a received event is stored with the trace context of its span, and the attempts for the event get this context', async () => {
     const spans = new Spans();
     const ran: unknown[] = [];
     const book: Handle = (_event, { attempt }) => {

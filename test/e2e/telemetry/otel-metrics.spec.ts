@@ -187,7 +187,7 @@ describe('the global SDK', () => {
     return { status, event: (await inboxOf(app).get('e-1'))! };
   };
 
-  it('TE-03 TE-04 an SDK that starts after openTelemetry() is called, and before the application, gets spans and metrics', async () => {
+  it('TE-03 TE-04 an SDK gets spans and metrics if it starts after the call of openTelemetry() and before the application', async () => {
     const observers = [openTelemetry()];
     const [traces, metrics] = [new Traces(), new Metrics()];
     trace.setGlobalTracerProvider(traces.provider);

@@ -193,7 +193,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 a webhook request is rejected in favour of a newer request if its company directory does not respond', async () => {
+  it('SE-03 if the company directory does not respond, the webhook request that waits for it is rejected in favour of a newer request', async () => {
     const acme = company('acme', SECRET);
     const find = async (id: string): Promise<Company | undefined> =>
       id === 'acme' ? acme : new Promise<undefined>(() => {});

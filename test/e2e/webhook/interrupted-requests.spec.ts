@@ -49,7 +49,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
   afterEach(async () => app.app.close());
 
   it.each(['/webhooks/payments', '/method/of'])(
-    'SE-08 a sender at %s that closes its connection during the lookup of its company causes no log line',
+    'SE-08 no log line is written if a sender at %s closes its connection during the lookup of the company',
     async (path) => {
       await start();
       let closed = 0;

@@ -64,7 +64,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/payments-options.ts',
     replace: "guarded('reconcile.interpret', reconcile.interpret)",
     by: 'reconcile.interpret',
-    specs: ['test/e2e/handlers/rejections-of-functions.spec.ts'],
+    specs: ['test/e2e/handlers/unhandled-rejections-of-application-functions.spec.ts'],
   },
   {
     promise: 'WH-24',
@@ -72,7 +72,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/observers.ts',
     replace: 'guard((reason) => this.#failed(method, reason), work)',
     by: 'work()',
-    specs: ['test/e2e/handlers/rejections-of-functions.spec.ts'],
+    specs: ['test/e2e/handlers/unhandled-rejections-of-application-functions.spec.ts'],
   },
   {
     promise: 'WH-25',

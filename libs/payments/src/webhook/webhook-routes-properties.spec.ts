@@ -56,7 +56,7 @@ describe('WebhookRoutes', () => {
   });
   afterAll(() => app.close());
 
-  it('WebhookRoutes finds the same company in a path as Express, and none if Express has no route for the path', () => {
+  it('WebhookRoutes finds the same company in a path as Express, and no company if Express has no route for the path', () => {
     let found: unknown;
     const router = express.Router();
     for (const path of routes.endpointPaths()) {
