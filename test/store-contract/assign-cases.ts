@@ -62,7 +62,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'receive assigns only the handlers of the event for which the worker has a free slot',
+    title: 'receive() assigns only the handlers of the event for which the worker has a free slot',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const assign = { workerId: worker.id, handlers: ['mail', 'print'] };
@@ -77,7 +77,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 receive assigns nothing while a delivery of the ordering key runs',
+    title: 'IN-16 receive() assigns nothing while a delivery of the ordering key runs',
     async run({ store, another }) {
       const [worker, other] = await twoWorkers({ store, another });
       const [a, b] = [
@@ -96,7 +96,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 receive assigns nothing while a delivery of the ordering key waits or is due',
+    title: 'IN-16 receive() assigns nothing while a delivery of the ordering key waits or is due',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -116,7 +116,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-16 receive assigns no delivery that would overtake an earlier event of the same call',
+      'IN-16 receive() assigns no delivery that would overtake an earlier event of the same call',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const [first, second] = [
@@ -133,7 +133,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-16 receive assigns a delivery if no other delivery of the ordering key is running or due',
+      'IN-16 receive() assigns a delivery if no other delivery of the ordering key is running or due',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -151,7 +151,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 receive assigns nothing while a suspect of the ordering key is due',
+    title: 'IN-19 receive() assigns nothing while a suspect of the ordering key is due',
     needs: 'shared',
     async run({ store, another, advance }) {
       const [worker, observer] = [
@@ -164,7 +164,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-27 receive assigns nothing to a paused handler',
+    title: 'IN-27 receive() assigns nothing to a paused handler',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const other = await another();
@@ -228,7 +228,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'newerHandled is true for a delivery that was assigned on receipt if a newer event is done',
+      'newerHandled() is true for a delivery that was assigned on receipt if a newer event is done',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -244,7 +244,7 @@ export const assignCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-16 receive assigns a delivery again after all deliveries of the ordering key are done',
+      'IN-16 receive() assigns a delivery again after all deliveries of the ordering key are done',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });

@@ -219,7 +219,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'forgetHandler removes a handler without live workers and skips its open deliveries',
+    title: 'forgetHandler() removes a handler without live workers and skips its open deliveries',
     needs: 'shared',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store, [book, mail]);
@@ -249,7 +249,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'forgetHandler keeps a handler whose worker is late but was not declared dead',
+    title: 'forgetHandler() keeps a handler whose worker is late but was not declared dead',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       await advance(LEASE_MS + 1000);

@@ -99,7 +99,7 @@ export const claimCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'newerHandled is true if the handler is done with a newer event of the same company and key',
+      'newerHandled() is true if the handler is done with a newer event of the same company and ordering key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -124,7 +124,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'newerHandled stays true after the newer event is pruned',
+    title: 'newerHandled() stays true after the newer event is pruned',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2025-11-20T${time}.000Z`);
@@ -144,7 +144,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'newerHandled ignores newer events whose deliveries are pending, dead or skipped',
+    title: 'newerHandled() ignores newer events whose deliveries are pending, dead or skipped',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = (hour: string) =>
@@ -161,7 +161,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'nextDueInMs returns the time until the next delivery becomes claimable',
+    title: 'nextDueInMs() returns the time until the next delivery becomes claimable',
     async run({ store, another, advance }) {
       const [worker, other] = await twoWorkers({ store, another });
       const dueInMs = (handlers = ['book']) => store.nextDueInMs(handlers);

@@ -136,7 +136,7 @@ export async function references(
 /** How expectations are stored, changed, listed, requested and pruned. */
 export const expectationCases: readonly InboxContractCase[] = [
   {
-    title: 'EX-01 EX-20 expect stores an expectation, and a repeated call changes nothing',
+    title: 'EX-01 EX-20 expect() stores an expectation, and a repeated call changes nothing',
     async run({ store, another }) {
       const first = expected({ reference: 'Zahlung 1 _%', dueInMs: 4000 });
       const other = (await another()).expectations;
@@ -160,7 +160,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-16 expect reopens a cancelled expectation as a new expectation',
+    title: 'EX-16 expect() reopens a cancelled expectation as a new expectation',
     async run({ store, another }) {
       const first = await expectOne(store, { transactionId: 'tx 1' });
       await settle(store, await claimPoll(store), unknown(1000, '404'));
@@ -176,7 +176,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-01 of 20 concurrent calls of expect with one reference, exactly one stores an expectation',
+      'EX-01 of 20 concurrent calls of expect() with one reference, exactly one stores an expectation',
     async run({ store, another }) {
       const stores = [store, await another()];
       const one = expected();
@@ -223,7 +223,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 attach sets a transaction id once, and keeps the first id',
+    title: 'EX-01 attach() sets a transaction id once, and keeps the first id',
     async run({ store, another }) {
       const { reference } = await expectOne(store);
       const attach = async (transactionId: string, company = 'acme') =>
@@ -237,7 +237,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-15 attach returns a conflict for the id of another expectation, unless that expectation is cancelled',
+      'EX-15 attach() returns a conflict for the id of another expectation, unless that expectation is cancelled',
     async run({ store, another }) {
       const first = await expectOne(store, { transactionId: 'tx 1' });
       const second = await expectOne(store);
@@ -256,7 +256,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-01 EX-21 cancel ends a waiting or overdue expectation and its scheduled poll, and stores who ended it and why',
+      'EX-01 EX-21 cancel() ends a waiting or overdue expectation and its scheduled poll, and stores who ended it and why',
     async run({ store, another }) {
       const waiting = await expectOne(store, { transactionId: 'tx' });
       const { expectations } = await another();
@@ -364,7 +364,7 @@ export const expectationCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-01 of concurrent calls of attach with different ids, exactly one attaches its id',
+    title: 'EX-01 of concurrent calls of attach() with different ids, exactly one attaches its id',
     async run({ store, another }) {
       const stores = [store, await another()];
       for (let round = 0; round < 5; round += 1) {
@@ -432,7 +432,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-07 EX-12 list applies every filter, and returns the newest expectation first, page by page',
+      'EX-07 EX-12 list() applies every filter, and returns the newest expectation first, page by page',
     async run({ store, advance }) {
       const later = { firstPollInMs: 1000 };
       const a = await expectOne(store, { reference: 'a_1', transactionId: 'tx%a', ...later });
@@ -484,7 +484,7 @@ export const expectationCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-40 prune deletes ended expectations, and keeps waiting and overdue expectations, which can still be polled',
+      'IN-40 prune() deletes ended expectations, and keeps waiting and overdue expectations, which can still be polled',
     async run({ store, advance }) {
       const open = await expectOne(store, { firstPollInMs: 3_000_000 });
       const overdue = await expectOne(store);

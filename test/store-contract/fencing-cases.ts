@@ -153,7 +153,7 @@ export const fencingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-21 a commit whose work throws stores no effect and leaves the delivery running',
+    title: 'IN-21 a commit whose function throws stores no effect and leaves the delivery running',
     needs: 'transactional',
     async run({ store, effects }) {
       const worker = await TestWorker.start(store);

@@ -146,7 +146,8 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-05 attach reopens an expectation that an event of another transaction has fulfilled',
+    title:
+      'EX-05 attach() reopens an expectation that an event of another transaction has fulfilled',
     async run({ store, another }) {
       const one = await expectOne(store, { reference: 'order', firstPollInMs: 60_000 });
       const other = fulfilling({ orderingKey: 'tx 2', reference: 'order' });

@@ -165,7 +165,7 @@ export const operatorCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-20 skip changes only pending and dead deliveries, and a redrive makes skipped deliveries pending',
+      'IN-20 skip() changes only pending and dead deliveries, and a redrive makes skipped deliveries pending',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const { id } = await deadAndDone(worker);
@@ -274,7 +274,8 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-42 a pause has who, when, why and until, and a later pause replaces it',
+    title:
+      'OP-42 a pause has an operator, a start, a reason and an end, and a later pause replaces the earlier pause',
     async run({ store, another, advance }) {
       await store.pause('book', true);
       const [{ pausedAt, ...facts }] = (await store.stats()).paused as [HandlerPause];

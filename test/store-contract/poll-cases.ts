@@ -124,7 +124,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-03 attach makes a poll of an overdue expectation due, and a shared store wakes the workers',
+      'EX-03 attach() makes a poll of an overdue expectation due, and a shared store wakes the workers',
     async run({ store }) {
       const { reference } = await expectOne(store);
       await settle(store, await claimPoll(store), unknown('overdue'));
@@ -156,7 +156,7 @@ export const pollCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'EX-15 attach sets the number of lost polls to 0',
+    title: 'EX-15 attach() sets the number of lost polls to 0',
     async run({ store, advance }) {
       const one = await expectOne(store);
       await claimPoll(store);
@@ -338,7 +338,7 @@ export const pollCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'EX-11 pollNow makes polls of waiting and fulfilled expectations due, but not of cancelled expectations',
+      'EX-11 pollNow() makes polls of waiting and fulfilled expectations due, but not of cancelled expectations',
     async run({ store, another, advance }) {
       const { expectations } = await another();
       const later = { firstPollInMs: 60_000 };

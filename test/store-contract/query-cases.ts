@@ -32,7 +32,7 @@ async function ids(
 /** The data that operators read: lists of events, and statistics. */
 export const queryCases: readonly InboxContractCase[] = [
   {
-    title: 'list returns events page by page, with the oldest or the newest event first',
+    title: 'list() returns events page by page, with the oldest or the newest event first',
     async run({ store, advance }) {
       const expected: string[] = [];
       for (let index = 0; index < 7; index += 1) {
@@ -47,7 +47,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list applies each filter, and several filters together',
+    title: 'list() applies each filter, and several filters together',
     async run({ store, advance }) {
       const a = incoming({ id: 'alpha', orderingKey: 'tx_1%' });
       const b = incoming({ id: 'beta', eventType: 'payout.settled', company: 'umbrella' });
@@ -81,7 +81,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list finds no tombstone by a handler or by the state of a delivery',
+    title: 'list() finds no tombstone by a handler or by the state of a delivery',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming({ id: 'old' })]);
@@ -95,7 +95,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list returns events without bodies, headers and histories',
+    title: 'list() returns events without bodies, headers and histories',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming({ headers: { 'user-agent': 'a' } })]);
@@ -125,7 +125,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'list returns events in the order of receipt, even after the wall clock was set back',
+    title: 'list() returns events in the order of receipt, even after the wall clock was set back',
     needs: 'hostClock',
     async run({ store, jumpWallClock }) {
       await store.receive([incoming({ id: 'first' })]);
@@ -140,7 +140,7 @@ export const queryCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'list finds every event of a time range, even if the wall clock is sometimes set back by 50 s',
+      'list() finds every event of a time range, even if the wall clock is sometimes set back by 50 s',
     needs: 'hostClock',
     async run({ store, advance, jumpWallClock }) {
       for (let index = 0; index < 40; index += 1) {
@@ -158,7 +158,7 @@ export const queryCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-28 stats count unfinished deliveries per handler and state, and return the age of the oldest event',
+      'IN-28 stats() counts unfinished deliveries per handler and state, and returns the age of the oldest event',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       deepEqual(await store.stats(), {
@@ -207,7 +207,7 @@ export const queryCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-28 each count of stats is at most 10,000, with a flag if there are more rows',
+    title: 'IN-28 each count of stats() is at most 10,000, with a flag if there are more rows',
     async run({ store }) {
       await store.receive([incoming({ id: 'rare', company: 'umbrella', handlers: ['book'] })]);
       const receive = async (count: number) => {

@@ -75,7 +75,7 @@ export const receiveCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-01 an ordering key may have any length and content, even if its event is handled once',
+      'IN-01 an ordering key may have any length and content, even if events are handled once per transaction',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       // A repeated letter would be compressed, and then be shorter than an index entry may be.
@@ -97,7 +97,7 @@ export const receiveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-08 receive rejects within 20 seconds if the database is down',
+    title: 'IN-08 receive() rejects within 20 seconds if the database is down',
     needs: 'breakable',
     async run({ store, breakDown }) {
       await breakDown!();

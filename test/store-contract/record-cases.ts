@@ -58,7 +58,7 @@ export const recordCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-02 prune deletes old records of processes, jobs, the audit and acknowledgements',
+    title: 'OP-02 prune() deletes old records of processes, jobs, the audit and acknowledgements',
     async run({ store, advance }) {
       const { records } = store;
       const kinds = ['process', 'job', 'audit', 'view', 'acknowledgement'] as const;
@@ -78,7 +78,7 @@ export const recordCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-02 prune keeps the last 10,000 records of the audit',
+    title: 'OP-02 prune() keeps the last 10,000 records of the audit',
     async run({ store, advance }) {
       const { records } = store;
       const isStored = async (key: string) =>

@@ -53,7 +53,7 @@ export const searchCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'search finds events by the start of their id or reference, and by their whole transaction id',
+      'search() finds events by the start of their id or reference, and by their whole transaction id',
     async run({ store }) {
       const summary = { reference: 'order-17', amount: null, currency: null };
       await store.receive([
@@ -75,7 +75,8 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-10 search finds a reference in upper or lower case, and an id only in its own case',
+    title:
+      'OP-10 search() finds a reference in upper or lower case, and an id only in its own case',
     async run({ store }) {
       const summary = { reference: 'Order-\u00c9-17', amount: null, currency: null };
       await store.receive([incoming({ id: 'Evt-1', summary }), incoming({ id: 'evt-2' })]);
@@ -88,7 +89,7 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-10 search finds an amount in any notation, with or without its currency',
+    title: 'OP-10 search() finds an amount in any notation, with or without its currency',
     async run({ store }) {
       const amounts = {
         a: '350',
@@ -125,7 +126,7 @@ export const searchCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'OP-11 eventsOf returns the events of one transaction or reference, newest first, with their histories and repeats',
+      'OP-11 eventsOf() returns the events of one transaction or reference, newest first, with their histories and repeats',
     async run({ store }) {
       const summary = { reference: 'Order-1', amount: '5', currency: 'KES' };
       const worker = await TestWorker.start(store);
@@ -168,7 +169,7 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'an event says whether it is a tombstone',
+    title: 'a stored event shows whether it is a tombstone',
     async run({ store, advance }) {
       const pruned = async () => {
         const page = await store.list({ filter: {}, order: 'newest', limit: 9, after: null });
@@ -182,7 +183,7 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'search accepts any characters, and finds ids that contain them',
+    title: 'search() accepts any characters, and finds ids that contain them',
     async run({ store }) {
       const ids = ["'; drop table", '%_\\', '\u{1F4B6} euro', '\uD83D lone', '"quoted"', 'a*?'];
       await store.receive(ids.map((id) => incoming({ id })));
@@ -210,7 +211,7 @@ export const searchCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'OP-40 failures returns pending, running and dead deliveries after a failed attempt',
+    title: 'OP-40 failures() returns pending, running and dead deliveries after a failed attempt',
     async run({ store, advance }) {
       deepEqual(await store.failures(), { failed: [], more: false });
       await fail(store, 'no ledger', ['a', 'b']);

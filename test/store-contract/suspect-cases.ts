@@ -45,7 +45,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 nextDueInMs does not count a suspect, which normal claims do not lease',
+    title: 'IN-19 nextDueInMs() does not count a suspect, which normal claims do not lease',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -54,7 +54,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 claimSuspect leases one suspect at a time, in the order of due times',
+    title: 'IN-19 claimSuspect() leases one suspect at a time, in the order of due times',
     needs: 'shared',
     async run(inbox) {
       const { advance } = inbox;
@@ -70,7 +70,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 concurrent calls of claimSuspect lease each suspect once',
+    title: 'IN-19 concurrent calls of claimSuspect() lease each suspect once',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -145,7 +145,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 claimSuspect leases no suspect whose ordering key is busy',
+    title: 'IN-16 claimSuspect() leases no suspect whose ordering key is busy',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);
@@ -166,7 +166,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-27 claimSuspect leases no suspect of a paused handler',
+    title: 'IN-27 claimSuspect() leases no suspect of a paused handler',
     needs: 'shared',
     async run(inbox) {
       const crashes = await Crashes.start(inbox);

@@ -65,7 +65,8 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-07 prune keeps pending, running and dead events and changes at most `limit` events',
+    title:
+      'IN-07 prune() keeps pending, running and dead events and changes at most `limit` events',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const [pending, dead, done, skipped, unhandled, running] = [
@@ -103,7 +104,7 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-07 prune keeps the body of an event that was received less than bodiesMs ago',
+    title: 'IN-07 prune() keeps the body of an event that was received less than bodiesMs ago',
     async run({ store, advance }) {
       await store.receive([incoming({ id: 'old', handlers: [] })]);
       await advance(2 * DAY_MS);
@@ -115,7 +116,7 @@ export const timeCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-07 prune deletes the headers and deliveries of an event with its body',
+    title: 'IN-07 prune() deletes the headers and deliveries of an event with its body',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming({ headers: { 'user-agent': 'a' } });

@@ -103,7 +103,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'HT-32',
-    fault: 'looks for /v1 with a slash after it, which was already removed',
+    fault: 'looks for /v1 with a slash after it, although this slash was already removed',
     file: 'libs/payments/src/companies/company.ts',
     replace: '/\\/v1$/i.test(baseUrl)',
     by: '/\\/v1\\/$/i.test(baseUrl)',

@@ -61,7 +61,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'AP-07',
-    fault: 'a commit keeps what its work wrote before it threw',
+    fault: 'a commit stores the writes of a function that threw',
     file: `${STORES}/postgres/sql/commit.ts`,
     replace: 'await rollBack(connection);',
     by: "await connection.run('COMMIT');",

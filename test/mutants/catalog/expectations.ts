@@ -47,7 +47,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-06',
-    fault: 'a poll that contradicts a handled event brings another event',
+    fault: 'a poll that contradicts a handled event stores another event',
     file: 'libs/payments/src/inbox/store/expectation-store.ts',
     replace: 'decides && !isKnown ? stored[0]',
     by: 'decides && !isKnown && !isFound ? stored[0]',
@@ -80,7 +80,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-08',
-    fault: 'does not attach the transaction whose id find returned',
+    fault: 'does not attach the transaction whose id find() returned',
     file: `${EXPECTATIONS}/poller.ts`,
     replace: 'const attached = await this.store.expectations.attach(company, reference, found);',
     by: "const attached: string = 'conflict';",
@@ -88,7 +88,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-09',
-    fault: 'ignores the transaction id that find returns',
+    fault: 'ignores the transaction id that find() returns',
     file: `${EXPECTATIONS}/poller.ts`,
     replace: 'if (isKey(found)) return found;',
     by: 'if (isKey(found)) return unknown(null);',
@@ -104,7 +104,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-11',
-    fault: 'a sweep asks only about overdue expectations',
+    fault: 'a sweep polls only overdue expectations',
     file: `${EXPECTATIONS}/payment-expectations.ts`,
     replace: "for (const state of ['overdue', 'waiting'] as const)",
     by: "for (const state of ['overdue'] as const)",
@@ -128,7 +128,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-12',
-    fault: 'the console asks about no expectation',
+    fault: 'the console polls no expectation',
     file: 'libs/console/src/console-actions.ts',
     replace: 'them.askNow(expectations)',
     by: 'them.askNow(expectations.slice(expectations.length))',
@@ -144,7 +144,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-14',
-    fault: 'receive looks for expectations of every event',
+    fault: 'receive() looks for expectations of every event',
     file: 'libs/payments/src/stores/sqlite/sql/receive.ts',
     replace: 'const fulfilled = event.fulfils ? fulfil(',
     by: 'const fulfilled = event.id ? fulfil(',
@@ -256,7 +256,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'EX-07',
-    fault: 'never polls an overdue payment again whose last poll got no answer',
+    fault: 'never polls an overdue payment again if its last poll got no answer',
     file: `${EXPECTATIONS}/poller.ts`,
     replace: "found.result === 'unknown' && mayAsk",
     by: 'false && mayAsk',

@@ -60,7 +60,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'WH-24',
-    fault: 'ends the process if interpret leaves a rejected promise behind',
+    fault: 'ends the process if interpret() does not await a rejected promise',
     file: 'libs/payments/src/payments-options.ts',
     replace: "guarded('reconcile.interpret', reconcile.interpret)",
     by: 'reconcile.interpret',
@@ -84,7 +84,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'WH-26',
-    fault: 'runs a handler that still runs a second time for a copy',
+    fault: 'runs a handler a second time for a copy while the first attempt runs',
     file: 'libs/payments/src/stores/memory/memory-store.ts',
     replace:
       "if (delivery?.state === 'running' || (delivery?.state === 'done' && !force)) return false;",

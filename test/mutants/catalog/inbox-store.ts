@@ -58,7 +58,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-05',
-    fault: 'does not log a conflict as one',
+    fault: 'does not log a conflict as a conflict',
     file: `${INBOX}/receive/event-receiver.ts`,
     replace: "if (outcome === 'conflict') {",
     by: "if (outcome === 'outdated') {",
@@ -122,7 +122,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-08',
-    fault: 'an operation waits for a disk that hangs without a limit',
+    fault: 'an operation waits without a limit for a disk that hangs',
     file: `${STORES}/sqlite/thread/client.ts`,
     replace: 'setTimeout(() => this.#timedOut(number), this.#timeoutMs)',
     by: 'setTimeout(() => {}, this.#timeoutMs)',
@@ -187,7 +187,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-26',
-    fault: 'looks a copy up by a scan of all events',
+    fault: 'finds a copy by a scan of all events',
     file: `${STORES}/sqlite/sql/receive.ts`,
     replace: "'SELECT digest FROM payments_inbox_event WHERE id = ?",
     by: `'SELECT digest FROM payments_inbox_event WHERE id || "" = ?`,
@@ -308,7 +308,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-38',
-    fault: 'calls minutes complete whose events may be pruned',
+    fault: 'reports minutes as complete even if their events may be pruned',
     file: `${INBOX}/store/activity.ts`,
     replace: 'let uncountedMs = deletedMs;',
     by: 'let uncountedMs = -Infinity;',

@@ -36,7 +36,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-16',
-    fault: 'claims a delivery although another one of its key runs',
+    fault: 'claims a delivery although another delivery of its ordering key runs',
     file: `${STORES}/memory/memory-events.ts`,
     replace: 'if (key.running === null) return key.pending!.first;',
     by: 'return key.pending!.first;',
@@ -44,7 +44,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-16',
-    fault: 'a claim does not check whether a delivery of the key runs',
+    fault: 'a claim does not check whether a delivery of the ordering key runs',
     file: `${STORES}/postgres/sql/claim.ts`,
     replace: "n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy",
     by: 'false AS busy',
@@ -125,7 +125,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-21',
-    fault: 'commits what the work wrote before it threw',
+    fault: 'commits the writes of a function that threw',
     file: `${STORES}/sqlite/sql/commit.ts`,
     replace: 'connection.rollback();',
     by: "connection.run('COMMIT');",
@@ -286,7 +286,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-03',
-    fault: 'a stopped redrive does not count what fails after the stop',
+    fault: 'a stopped redrive does not count the deliveries that fail after the stop',
     file: `${INBOX}/operate/redrive-jobs.ts`,
     replace: 'while (hasBatch() || checks.length > 0) {',
     by: "while (hasBatch() || (checks.length > 0 && body.state === 'running')) {",
@@ -294,7 +294,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-04',
-    fault: 'runs deliveries of a batch twice that were done or dead again when the process died',
+    fault: 'runs deliveries of a batch twice if they were done or dead again when the process died',
     file: `${INBOX}/operate/redrive-jobs.ts`,
     replace: 'this.redrive.plan(body.query, body.startedAt)',
     by: 'this.redrive.plan(body.query)',

@@ -91,7 +91,7 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-40',
-    fault: 'counts an hour as the hour after it',
+    fault: 'counts the failures of an hour in the hour after it',
     file: `${PAYMENTS}/inbox/operate/failure-groups.ts`,
     replace: 'trend[TREND_HOURS - 1 - hoursAgo]',
     by: 'trend[TREND_HOURS - hoursAgo]',
@@ -123,7 +123,7 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'OP-43',
-    fault: 'the console records an action only after it',
+    fault: 'the console records an action only after performing the action',
     file: `${CONSOLE}/console-actions.ts`,
     replace: 'if (!dryRun) id = await',
     by: 'if (!dryRun) id = undefined; else await',

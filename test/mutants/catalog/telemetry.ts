@@ -104,7 +104,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'TE-05',
-    fault: 'the class of the status of a call is the status itself',
+    fault: 'the metric of a call has the status instead of the class of the status',
     file: `${TELEMETRY}/otel/metrics.ts`,
     replace: '`${Math.floor(status / 100)}xx`',
     by: '`${status}`',

@@ -87,7 +87,7 @@ export const TOKEN_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'TK-11',
-    fault: 'discards the current token after a 401 for an older one',
+    fault: 'discards the current token after a 401 for an older token',
     file: ACCESS_TOKEN,
     replace: 'if (this.#current?.value !== rejected) return;',
     by: '',

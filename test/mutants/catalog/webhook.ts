@@ -36,7 +36,7 @@ export const WEBHOOK_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'WH-05',
-    fault: 'rejects the identity encoding and accepts every other one',
+    fault: 'rejects the identity encoding and accepts every other encoding',
     file: 'libs/payments/src/webhook/admission.ts',
     replace: 'encoding !== undefined && !isIdentity(encoding)',
     by: 'encoding !== undefined && isIdentity(encoding)',

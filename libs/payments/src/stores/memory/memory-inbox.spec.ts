@@ -201,7 +201,7 @@ describe('deliveries in memory', () => {
     expect(outcomes).toEqual(Array.from({ length: 20 }, () => '1 done'));
   });
 
-  it('IN-16 nextDueInMs ignores a due delivery that waits for its ordering key, but not a delivery that is due later', async () => {
+  it('IN-16 nextDueInMs() ignores a due delivery that waits for its ordering key, but not a delivery that is due later', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ofKey(id));
     await store.receive([c!]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
@@ -222,7 +222,7 @@ describe('deliveries in memory', () => {
     expect((await worker.claim()).map(({ id }) => id)).toEqual(['b', 'd']);
   });
 
-  it('newerHandled is true until all events of the ordering key are forgotten', async () => {
+  it('newerHandled() is true until all events of the ordering key are forgotten', async () => {
     const newerHandled = async (id: string, occurredMs: number) => {
       await store.receive([ofKey(id, occurredMs)]);
       const lease = await worker.claimOne();
