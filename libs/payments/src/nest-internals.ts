@@ -123,8 +123,8 @@ class EmptyObject extends Readable {
 }
 
 /**
- * Returns a stream that takes the place of a body of `length` bytes that the module has read: a `preParsing` hook of
- * Fastify passes the stream to the parser. The parser must not parse unverified bytes, and must not wait for a stream
+ * Returns a stream that replaces a body of `length` bytes that the module has read. A `preParsing` hook of Fastify
+ * passes this stream to the parser, because the parser must not parse unverified bytes, and must not wait for a stream
  * that has ended. Changes `headers`: removes a Content-Length of 0, with which Fastify would report a missing body, and
  * makes Content-Type one string.
  */
@@ -189,7 +189,7 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/** Names the importing modules, once per import. `undefined` if only one module has the provider. */
+/** Returns the names of the importing modules, one name per import. `undefined` if only one module has the provider. */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -213,7 +213,7 @@ function imports(importing: NestModule, imported: NestModule): boolean {
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }
 
-/** Nest does not expose whether shutdown hooks are enabled, but it listens to SIGTERM if they are. */
+/** Nest has no API for whether shutdown hooks are enabled, but it listens to SIGTERM if they are. */
 export function hasShutdownHooks(): boolean {
   return process.listenerCount('SIGTERM') > 0;
 }

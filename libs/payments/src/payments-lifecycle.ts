@@ -30,7 +30,10 @@ import type { ModuleRuntime } from './runtime/payments-runtime.js';
 import { PaymentsSetup } from './setup/payments-setup.js';
 import { Observers } from './telemetry/observers.js';
 
-/** Until the check after this time, the application may still call `enableShutdownHooks()`, also after `listen()`. */
+/**
+ * The check of the shutdown hooks runs this many milliseconds after the start, because an application may call
+ * `enableShutdownHooks()` after `listen()`.
+ */
 const SHUTDOWN_CHECK_MS = 5000;
 
 /**

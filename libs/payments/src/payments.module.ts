@@ -99,8 +99,8 @@ function isOptions(provider: Provider): boolean {
  */
 function resolvingProvider(provider: Provider): Provider {
   const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
-  // The new provider is a factory, even if the options are a value, because Nest prints values with the definition of
-  // the module.
+  // The new provider is a factory, even if the options are a value. Nest prints the definition of a module with its
+  // values, but not the results of factories.
   const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
   return {
     provide,

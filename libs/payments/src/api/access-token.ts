@@ -103,8 +103,8 @@ export class AccessToken {
   }
 
   /**
-   * Requests a token that no call uses, for a check of the setup. Changes neither the current token nor the time of the
-   * next request. Never rejects.
+   * Requests a token to check the setup. Calls do not use this token. Changes neither the current token nor the time of
+   * the next request. Never rejects.
    */
   async check(): Promise<TokenCheck> {
     const { runtime, timeoutMs } = this.#parts;
@@ -148,7 +148,7 @@ export class AccessToken {
     const deadline = new Deadline(this.#parts.runtime, this.#parts.timeoutMs);
     const promise = this.#run(deadline);
     this.#refresh = { deadline, promise };
-    // If there is no caller, nothing else handles the rejection, which would end the process.
+    // Without a caller, nothing else handles the rejection, and an unhandled rejection ends the process.
     promise.catch(() => {});
     return promise;
   }

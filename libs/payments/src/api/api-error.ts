@@ -91,7 +91,7 @@ export function statusError(facts: CallFacts & { status: number }): PaymentsApiE
   return new PaymentsApiError(code, message, facts);
 }
 
-/** The message names only the host of the location, because the rest may contain a secret. */
+/** The message names only the host of the header `Location`, because the rest may contain a secret. */
 export function redirectError(
   facts: CallFacts & { status: number },
   location: string | undefined,

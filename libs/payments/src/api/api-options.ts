@@ -85,7 +85,7 @@ export interface PaymentsApiOptions {
    */
   adapter?: HttpAdapter;
   /**
-   * Agents that replace the module's own agents if the adapter is `'http'`: for a proxy (`https-proxy-agent`), a client
+   * Agents for the adapter `'http'`, which replace the module's own agents: for a proxy (`https-proxy-agent`), a client
    * certificate or a private certificate authority. The limits of these agents replace `maxSockets` and apply to token
    * requests too. The application closes the agents. Default: agents of the module.
    *
@@ -94,7 +94,7 @@ export interface PaymentsApiOptions {
    */
   agents?: HttpAgents;
   /**
-   * A dispatcher of undici 7 or later that replaces the module's own dispatcher if the adapter is `'undici'`: for a
+   * A dispatcher of undici 7 or later for the adapter `'undici'`, which replaces the module's own dispatcher: for a
    * proxy (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and
    * apply to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
    *

@@ -7,7 +7,9 @@ import type { ApiMethod, CallSpec } from './payments-api.js';
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /** Shown by errors, logs and observers: the application's own template, or the result of {@link withoutIds}. */
+  /**
+   * The path that errors, logs and observers show: the application's own template, or the result of {@link withoutIds}.
+   */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;

@@ -244,7 +244,7 @@ class ApiCall {
     const bounds = { firstMs: baseDelayMs, maxMs: maxDelayMs };
     const backoff = backoffMs(bounds, this.#failures, runtime.random());
     const delayMs = Math.max(backoff, Math.min(retryAfterMs, maxRetryAfterMs));
-    // A wait that ends after the deadline would only replace this error by a timeout.
+    // If the wait ended after the deadline, the caller would get a timeout instead of this error.
     if (delayMs >= this.deadline.remainingMs) throw error;
     await abortableDelay(delayMs, runtime, this.deadline.signal);
     if (this.deadline.ended) throw endedError(this.#facts(), this.deadline.ended, false);

@@ -84,8 +84,8 @@ export class PaymentsApi {
   }
 
   /**
-   * Requests a token to check the credentials, and returns how long it is valid and how long the request took, or why
-   * there is no token. Calls do not use this token.
+   * Requests a token to check the credentials. Calls do not use this token. Returns how long the token is valid and how
+   * long the request took, or why there is no token.
    *
    * @internal `PaymentsSetup` calls this method.
    * @throws PaymentsError `company_unknown`

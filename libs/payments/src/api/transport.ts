@@ -143,7 +143,7 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
 /** A request is unsent until the connection is open (for https: until the TLS handshake is done). */
 function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promise<HttpResult> {
   const { method, url, body, signal } = request;
-  // Node.js sends no length of the body of a DELETE by itself.
+  // Node.js itself adds no `Content-Length` to a DELETE with a body.
   const headers = { ...request.headers, ...(body && { 'content-length': body.length }) };
   const secure = url.startsWith('https:');
   const opened = secure ? 'secureConnect' : 'connect';

@@ -33,7 +33,10 @@ interface FoundEntry extends CacheEntry {
 }
 
 export interface LookupLimits {
-  /** Per second, and at the same time, for ids that never had a webhook request with a valid signature. */
+  /**
+   * Maximum number of lookups per second, and of lookups at the same time, for ids that never had a webhook request
+   * with a valid signature.
+   */
   readonly maxLookupsPerSecond: number;
   /** Limits each lookup, and the time from the arrival of a webhook request to the end of its lookup. */
   readonly deadlineMs: number;
@@ -259,7 +262,7 @@ export class LookupBudget {
     if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(oldest!);
   }
 
-  /** Ends the exemption of an id, because its company does not exist any more. */
+  /** Ends the exemption of an id. Call this method if the company does not exist any more. */
   revoke(id: string): void {
     this.#verified.delete(id);
   }

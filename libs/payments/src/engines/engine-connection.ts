@@ -7,12 +7,12 @@ import type { EngineOptions } from './engine-options.js';
 
 /** The time for which the start of the application waits for the engine, in milliseconds. */
 const OPEN_MS = 5000;
-/** The time after a failed attempt to connect in which there is no other attempt, in milliseconds. */
+/** The shortest time between a failed attempt to connect and the next attempt, in milliseconds. */
 const PAUSE_MS = 1000;
 
 /**
- * Connects to an engine. If the engine cannot be reached in time, logs a warning, because an engine that is away must
- * not prevent the application from receiving webhook requests.
+ * Connects to an engine. If the engine cannot be reached in time, logs a warning and resolves, so that the application
+ * can receive webhook requests.
  *
  * @throws PaymentsError `engine_unsafe`.
  */
@@ -67,7 +67,7 @@ export class InProgress<M> {
   }
 
   /**
-   * Adds a message until `settled` ends.
+   * Counts a message as in progress until `settled` ends.
    *
    * @param settled stores the message and sends the result to the engine. Its errors are ignored, because the engine
    *   delivers a message again that is not acknowledged
@@ -121,7 +121,9 @@ export class SharedConnection<T extends object> {
     await this.disconnect(connection);
   }
 
-  /** Closes the connection. Does not wait for one that is about to open, which closes once it is open. */
+  /**
+   * Closes the connection. If a connection is being opened, does not wait for it: it is closed as soon as it is open.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#open !== undefined) await this.end(this.#open);

@@ -14,8 +14,8 @@ interface ReceivedFacts {
 }
 
 /**
- * Creates the message of an event. Its signature is made with the current webhook secret of the company, because the
- * inbox stores no signature, and polls have none.
+ * Creates the message of an event. Signs the body with the current webhook secret of the company, because the inbox
+ * stores no signature, and polls have none.
  *
  * @throws PaymentsError `company_unknown` if the company does not exist any more; `directory_unavailable`.
  */

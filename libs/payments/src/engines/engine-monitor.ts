@@ -6,7 +6,9 @@ import type { EngineStatus, EventRelay, MessageSource } from './engine.js';
 import { MESSAGE_SOURCE } from './event-consumer.js';
 import { EVENT_RELAY } from './event-relay.js';
 
-/** The time that an engine has to answer, in milliseconds. Shorter than the time of a reader of metrics. */
+/**
+ * The time limit for the answer of an engine, in milliseconds. Shorter than the time limit of common metric readers.
+ */
 const ANSWER_MS = 1000;
 
 /** The state of the engine, for metrics and health. */
@@ -18,7 +20,7 @@ export interface EngineState extends EngineStatus {
 /** Reads the state of the engine of the option `relay` or `source`. */
 @Injectable()
 export class EngineMonitor {
-  /** All readers share one read, because reads of an engine that hangs must not pile up. */
+  /** Simultaneous callers share one read, so that reads do not pile up if the engine hangs. */
   #reading: Promise<EngineStatus> | null = null;
 
   constructor(

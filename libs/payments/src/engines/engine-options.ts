@@ -4,8 +4,8 @@ import type { OptionCheck, OptionChecks } from '../errors/option-checks.js';
 /** The options that all adapters have. */
 export interface EngineOptions {
   /**
-   * The name of this worker service: 1 to 64 of `A-Z a-z 0-9 _ -`. Services with different names each take every event.
-   * All processes with the same name share the events, so two different services must not have the same name. Required
+   * The name of this worker service: 1 to 64 of `A-Z a-z 0-9 _ -`. Each service takes every event. The processes of one
+   * service have the same name and share the events, so two different services must not have the same name. Required
    * for the option `source` of the module.
    */
   service?: string;
@@ -43,7 +43,10 @@ export const SERVICES: OptionCheck<readonly string[]> = (name, value = []) => {
   throw mustBe(name, `an array of names of services, each ${SERVICE_RULE}`, value);
 };
 
-/** Creates the check of an object with options of a client, which checks them itself. Default: none. */
+/**
+ * Creates the check of an object with options of a client library. The library checks the options in this object.
+ * Default: none.
+ */
 export function clientOptions<T extends object>(): OptionCheck<T | undefined> {
   return optional('an object with options of the connection', (value) => typeof value === 'object');
 }

@@ -70,17 +70,17 @@ interface EngineConnection {
    */
   status?(): Promise<EngineStatus>;
   /**
-   * Closes the connection. Called once, after the last call of another function has ended or `worker.drainMs` has passed.
-   * Calls that still run then must end.
+   * Closes the connection. Called once: when all calls of the other functions have ended, or when `worker.drainMs` has
+   * passed. Calls that are still running must then end.
    */
   close?(): Promise<void>;
 }
 
-/** What an engine reports about the messages of the service. A relay reports nothing but that it is connected. */
+/** What an engine reports about the messages of the service. A relay reports only that it is connected. */
 export interface EngineStatus {
   /**
-   * Messages that wait for the service at the engine, those for a later retry included. Some engines count the messages
-   * that are being stored, too.
+   * Messages that wait for the service at the engine, including messages that wait for a retry. Some engines also count
+   * the messages that are being stored.
    */
   readonly lag?: number;
   /** Messages of the service at the engine's place for dead letters. */
@@ -103,8 +103,8 @@ export interface EngineStatus {
 export interface EventRelay extends EngineConnection {
   /**
    * Publishes a message. Resolves once the engine has accepted the message durably, and rejects otherwise; the module
-   * then publishes the message again, by the retry schedule of the relay. Once the signal is aborted, nothing may be
-   * published any more; the module does not wait for the end of the call then.
+   * then publishes the message again, by the retry schedule of the relay. After the signal is aborted, the call must
+   * publish nothing, and the module does not wait for its end.
    */
   publish(message: EngineMessage, options: EngineCall): Promise<void>;
 }
@@ -126,9 +126,9 @@ export interface MessageSource extends EngineConnection {
 
 /** A message as a {@link MessageSource} takes it from its engine. */
 export interface TakenMessage extends Pick<EngineMessage, 'body'> {
-  /** The attributes, as far as the message has them. The module checks them. */
+  /** The attributes that the message contains. The module checks them. */
   readonly attributes: Readonly<Record<string, string | undefined>>;
-  /** How often the engine has delivered the message, this time included; at least 1. */
+  /** How often the engine has delivered the message, including this time; at least 1. */
   readonly deliveries: number;
 }
 
@@ -139,7 +139,10 @@ export type StoreMessage = (message: TakenMessage) => Promise<StoreOutcome>;
 export type StoreOutcome =
   /** The event is stored, or was stored before: acknowledge the message. */
   | { readonly action: 'acknowledge' }
-  /** The event could not be stored: let the engine deliver the message again after this time, however often. */
+  /**
+   * The event could not be stored: let the engine deliver the message again after this time. The number of deliveries
+   * has no limit.
+   */
   | { readonly action: 'retry'; readonly afterMs: number }
   /**
    * The message will never be stored: move it to the engine's place for dead letters, with the code, then acknowledge

@@ -94,7 +94,7 @@ export class EventConsumer {
       }
       if (signal.aborted) return;
       const waitMs = this.#backoff.nextMs();
-      const line = `No messages are taken from the engine; the next try is in ${waitMs} ms. ${reason}`;
+      const line = `No messages are taken from the engine; the next attempt is in ${waitMs} ms. ${reason}`;
       this.#log.warn('consume', line);
       await abortableDelay(waitMs, this.runtime, signal);
     }

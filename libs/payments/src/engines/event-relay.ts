@@ -18,8 +18,8 @@ export const EVENT_RELAY = Symbol('PAYMENTS_EVENT_RELAY');
 export const RELAY_HANDLER = 'relay';
 
 /**
- * Limits of the handover. An engine that is away for a weekend must not make deliveries dead, and the backlog must not
- * wait long when the engine is back: 1,000 attempts with waits of 5 to 10 minutes take at least three days.
+ * Limits of the handover. If an engine is down for a weekend, the deliveries must not become dead, and must not wait
+ * long when the engine is up again: 1,000 attempts with waits of 5 to 10 minutes take at least three days.
  */
 const LIMITS = {
   concurrency: 100,

@@ -6,7 +6,7 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { describeError } from './payments-error.js';
 import { guard } from './unhandled-rejections.js';
 
-/** What a line is about. Other properties are not logged, so a delivery can be passed. */
+/** What a line is about. A caller can pass a whole delivery, because other properties are not logged. */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */
@@ -58,7 +58,7 @@ export class LogLine {
     return { message, ...fields };
   }
 
-  /** Returns the text of the line or, if the line is a field of another object, the text and the fields. */
+  /** Returns the text of the line. If the line is a field of another object, returns the text and the fields. */
   [inspect.custom](depth: number | null, options: InspectOptions): unknown {
     return depth === options.depth ? this.msg : this.toJSON();
   }

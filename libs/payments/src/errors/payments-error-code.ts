@@ -76,10 +76,10 @@ export type PaymentsErrorCode =
   | 'raw_body_unavailable'
   // Group: Receiving and handling events
   /**
-   * The company directory threw, did not respond within `deadlineMs`, or would have had to look up too many ids for
-   * which no request with a valid signature has arrived yet. Fix: the log contains the error of the directory. The
-   * service may send the event again. If strangers invent company ids, reject them in `webhook.before`, or raise
-   * `webhook.maxLookupsPerSecond`.
+   * The company directory threw or did not respond within `deadlineMs`. Or there were too many requests for company ids
+   * that never had a request with a valid signature, so the directory was not called. Fix: the log contains the error
+   * of the directory. The service may send the event again. If strangers invent company ids, reject them in
+   * `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
    */
   | 'directory_unavailable'
   /**
@@ -128,9 +128,9 @@ export type PaymentsErrorCode =
   | 'unrecoverable'
   /**
    * Another process took over the delivery before `context.commit` finished, so nothing was committed. Or
-   * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: call
-   * `request()` again. A commit needs no fix, because the other process handles the delivery. If the error is frequent,
-   * find the code that blocks the event loop, or raise `worker.leaseMs`.
+   * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: in the case of
+   * `request()`, call it again. In the case of a commit, none, because the other process handles the delivery. If the
+   * error is frequent, find the code that blocks the event loop, or raise `worker.leaseMs`.
    */
   | 'lease_lost'
   /**

@@ -60,7 +60,7 @@ export class EventDispatcher {
         const { schema, data: type } = handler;
         const checked = schema ? validateData(schema, event) : type && parseData(type, event);
         const data = checked ? await checked : event.data;
-        // The time limit may have passed meanwhile. The handler must not start next to the next attempt.
+        // The time limit may have passed meanwhile. The handler must not run at the same time as the next attempt.
         if (checked) context.signal.throwIfAborted();
         // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });

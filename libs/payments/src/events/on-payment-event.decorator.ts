@@ -140,7 +140,7 @@ function handlerDecorator<T extends string, D extends object>(
 ) {
   const options = checkFields(name, given, CHECKS);
   assertOneCheck(name, options);
-  // `never` accepts a handler for any transaction type, which depends on the inbox.
+  // The transaction type depends on the inbox. With `never`, a handler for any transaction type is accepted.
   return <M extends (event: PaymentEvent<T, D>, context: PaymentEventContext<never>) => unknown>(
     target: object,
     method: string,

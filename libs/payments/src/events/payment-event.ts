@@ -115,9 +115,10 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    */
   readonly raw: Buffer;
   /**
-   * Returns whether this handler is done with an event of the same transaction (`data.transactionId`) that has a later
-   * timestamp. The service sends events in any order, so this event may be out of date. Each call reads the inbox; a
-   * later event whose body was pruned counts as done. Call the function before `commit`.
+   * Returns whether a later event of the same transaction is already done for this handler: an event with the same
+   * `data.transactionId` and a later timestamp. The service sends events in any order, so this event may be out of
+   * date. Each call reads the inbox; a later event whose body was pruned counts as done. Call the function before
+   * `commit`.
    *
    * @throws PaymentsError `inbox_unavailable`, or an error of the database driver, if the inbox cannot be read.
    */
@@ -219,7 +220,8 @@ function parseJson(raw: Uint8Array): unknown {
  * Deletes `__proto__` keys at every depth. A reviver for `JSON.parse` would be shorter, but takes four times as long as
  * the rest of the parsing.
  *
- * @throws RangeError if the body is nested too deeply to recurse, because later code that recurses would also fail.
+ * @throws RangeError if the body is nested too deeply for a recursive function. This is intended: later recursive code
+ * would fail for this body too.
  */
 function dropProto(body: object): void {
   if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];

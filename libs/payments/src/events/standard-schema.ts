@@ -14,7 +14,7 @@ export interface StandardSchema<Output = unknown> {
   };
 }
 
-/** The result of a {@link StandardSchema}: the data, or where the data does not match the schema. */
+/** The result of a {@link StandardSchema}: the data, or the places where the data does not match the schema. */
 export type StandardSchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | {

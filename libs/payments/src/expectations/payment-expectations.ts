@@ -39,7 +39,10 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 const REQUEST_MS = 60_000;
 /** Time limit of `reconcile.find` before a request, in milliseconds. */
 const FIND_MS = 20_000;
-/** A later request is not sent, because the rest of {@link REQUEST_MS} is reserved for the response. */
+/**
+ * A request that could begin only later is not sent, because the rest of {@link REQUEST_MS} is reserved for the
+ * response.
+ */
 const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
 const ATTACH_MS = 10_000;
@@ -140,10 +143,10 @@ export class PaymentExpectations {
   }
 
   /**
-   * Requests a payment so that no crash or error loses the payment, and no second click requests the payment again.
-   * Stores the expectation, calls `send`, and attaches the transaction id that `attach` reads from the response. Call
-   * the method again with the same reference after any error and for a second click: the new call sends a request only
-   * if no other request is under way or accepted.
+   * Requests a payment. A crash or an error does not lose the payment, and a second click does not request the payment
+   * again. Stores the expectation, calls `send`, and attaches the transaction id that `attach` reads from the response.
+   * After any error, and for a second click, call the method again with the same reference: this call sends a request
+   * only if no other request is under way or accepted.
    *
    * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
    * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
@@ -187,7 +190,7 @@ export class PaymentExpectations {
     if (started === undefined) {
       throw new PaymentsError(
         'inbox_unavailable',
-        `The expectation ${reference} was deleted meanwhile.`,
+        `The expectation ${reference} was deleted during this call.`,
       );
     }
     const { expectation, previous, token } = started;
@@ -248,8 +251,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * Stores an expectation, in the inbox's database. Call this method before the request to the service, so that no
-   * crash between the two calls loses the payment; {@link request} does both. A cancelled expectation with the
+   * Stores an expectation in the inbox's database. Call this method before the request to the service, so that a crash
+   * between the two calls does not lose the payment. {@link request} makes both calls. A cancelled expectation with the
    * reference is opened again, as a new expectation. Returns `false`, and changes nothing, if the company has an
    * expectation with the reference in another state.
    *
@@ -326,7 +329,7 @@ export class PaymentExpectations {
 
   /**
    * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more, and
-   * no count and no alert includes it. An event of the payment is still handled. Returns whether this call ended the
+   * counts and alerts do not include it. An event of the payment is still handled. Returns whether this call ended the
    * expectation.
    *
    * @throws TypeError for a value out of bounds.
@@ -340,7 +343,7 @@ export class PaymentExpectations {
     }: Omit<ExpectationKey, 'reference'> & {
       /** The person who ends the expectation, 1 to 100 characters. Default: the application. */
       readonly by?: string | null;
-      /** Why, for `StoredExpectation.cancelled` and the console, 1 to 500 characters. Default: none. */
+      /** The reason, which `StoredExpectation.cancelled` and the console show, 1 to 500 characters. Default: none. */
       readonly note?: string | null;
     } = {},
   ): Promise<boolean> {
@@ -390,8 +393,8 @@ export class PaymentExpectations {
   }
 
   /**
-   * Polls expectations now, in any state but `cancelled`. Returns how many polls became due because of this call; a
-   * poll that is running already does not count. The call resolves before the polls have ended, and polls above
+   * Polls expectations now, in any state except `cancelled`. Returns how many polls this call made due, without polls
+   * that were already running. The call resolves before the polls have ended, and polls above
    * `reconcile.maxPollsPerSecond` start later. In a test, `settled()` waits for the polls that are due.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
@@ -498,7 +501,10 @@ export class PaymentExpectations {
     );
   }
 
-  /** While the store is down, tries again for 10 s. Returns whether the id was stored. If not, logs the reason. */
+  /**
+   * Stores the transaction id. While the store is down, tries again for 10 s. Returns whether the id was stored. If
+   * not, logs the reason.
+   */
   async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
     const endsAt = this.runtime.monotonic() + ATTACH_MS;
     const failed = (reason: string): false => {
@@ -560,9 +566,9 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
 }
 
 /**
- * The codes of errors that prove that the service accepted no request, so that no payment exists. After any other error
- * of a request, the payment may exist. For example, the payment may exist after a 408, 409 or 429, after a redirect,
- * and after every other status that the contract of the service does not show.
+ * Codes of errors. Each proves that the service accepted no request, so no payment exists. After any other error of a
+ * request, the payment may exist. For example, the payment may exist after a 408, 409 or 429, after a redirect, and
+ * after every other status that the contract of the service does not show.
  *
  * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
  * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the
@@ -582,7 +588,10 @@ export const NOT_REQUESTED_CODES: readonly PaymentsErrorCode[] = Object.freeze([
   'authentication_failed',
 ] as const);
 
-/** From the best to the worst. `never`: the calls that change something had no effect. */
+/**
+ * What is known about the effect of the calls that change something, from the best case to the worst. `never`: the
+ * calls had no effect.
+ */
 const EFFECTS = ['never', 'answered', 'unknown'] as const;
 type Effect = (typeof EFFECTS)[number];
 
@@ -597,10 +606,10 @@ function effectOf(error: unknown): Effect {
 const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'];
 
 /**
- * Wraps an API to record the effects of calls that change something. `effectAfter(error, before)` returns what is known
- * about the effect after a request that failed with this error. A request for a payment can consist of several calls,
- * and only the last of them fails. `before` is what was known before this request. `before` counts too: the error can
- * prove that this request had no effect, but it proves nothing about earlier requests.
+ * Wraps an API to record the effects of calls that change something. A request for a payment can consist of several
+ * calls, and only the last of them fails. `effectAfter(error, before)` returns what is known about the effect after a
+ * call that failed with this error. `before` is what was known before this call. It is needed, because the error can
+ * prove that this call had no effect, but proves nothing about earlier calls.
  */
 function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;

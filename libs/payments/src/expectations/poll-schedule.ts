@@ -9,7 +9,7 @@ const MAX_DELAY_MS = 365 * 24 * HOUR;
 const MIN_FACTOR = 0.9;
 const FACTORS = 0.2;
 
-/** After the creation of an expectation, in milliseconds. */
+/** Milliseconds after the creation of an expectation. */
 export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
   15_000,
   MINUTE,
@@ -104,7 +104,7 @@ export function isPollSchedule(value: unknown): value is readonly number[] {
   );
 }
 
-/** If there are more, the limits of companies without polls are removed. */
+/** If there are limits of more companies than this, those of companies without polls are removed. */
 const MAX_COMPANIES = 1000;
 
 interface CompanyLimit {

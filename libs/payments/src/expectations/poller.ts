@@ -40,11 +40,14 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/** The number is small, so that a claim does not delay the storing of received events. */
+/** Maximum number of polls per claim. It is small, so that a claim does not delay the storage of received events. */
 const BATCH = 10;
-/** Wait after a claim whose polls all had to be postponed. In this time, the store can store received events. */
+/**
+ * Milliseconds to wait after a claim whose polls were all postponed. During this wait, the store can store received
+ * events.
+ */
 const PACE_MS = 5;
-/** How long a suspect is postponed while another suspect runs, in milliseconds. See {@link Poller}. */
+/** How long a suspect (see {@link Poller}) is postponed while another suspect runs, in milliseconds. */
 const SUSPECT_MS = 1000;
 /** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
 const ASK_MS = 20_000;
@@ -77,15 +80,15 @@ interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
   /**
-   * Milliseconds in which no further poll for this company starts, because the service responded with 429 and a
-   * `Retry-After`.
+   * No further poll of this company starts for this number of milliseconds, because the service responded with 429 and
+   * a `Retry-After`.
    */
   readonly refusedMs: number;
 }
 
 /**
- * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if a process ended
- * while it ran this poll before. Suspects run one at a time in each process, so that a poll that crashes its process
+ * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if a process has
+ * ended while it ran this poll. Each process runs one suspect at a time, so that a poll that crashes processes
  * interrupts few other polls.
  */
 @Injectable()
@@ -194,8 +197,8 @@ export class Poller implements InboxCompanion {
   }
 
   /**
-   * Runs a claimed poll and settles it. If the signal is aborted, releases it. While the store is down, settling is
-   * retried until the lease ends; the poll is then repeated. Never rejects.
+   * Runs a claimed poll and settles it. If the signal is aborted, releases the poll. While the store is down, tries to
+   * settle the poll until the lease ends; the poll is then repeated. Never rejects.
    */
   async poll(claimed: ClaimedPoll, signal: AbortSignal): Promise<PollEnd> {
     const { company, reference, transactionId } = claimed.expectation;
@@ -338,7 +341,7 @@ export class Poller implements InboxCompanion {
       transactionId,
       dueBy: dueBy?.toISOString() ?? null,
       createdAt: createdAt.toISOString(),
-      // The last poll has ended, and is not stored yet.
+      // The last poll has ended, but its result is not stored yet, so `polls` does not include it.
       polls: polls + 1,
       lastResult,
     } satisfies PaymentOverdueData & { externalReference: string };

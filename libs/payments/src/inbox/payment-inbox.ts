@@ -349,8 +349,9 @@ export class PaymentInbox {
    * records nothing by itself: the console records the actions of its operators, and an application records what its
    * own pages do. The last 10,000 actions and the last 10,000 views are kept for 90 days.
    *
-   * To leave no action without an entry if the process dies, record the action before it, with an `error` that the result
-   * is not known, and record its result with the id of this entry.
+   * If the process can die during an action, record the action twice. Before the action, record it with an `error` that
+   * says that the result is not known. After the action, record the result, with the id of the first entry as
+   * `replaces`.
    *
    * @param replaces id of an entry that the new entry replaces, 1 to 200 characters. Default: none
    * @returns the id of the entry

@@ -123,8 +123,7 @@ export function readInto(
   };
   if (stream.readableEnded) resolve();
   else if (stream.destroyed) onClose();
-  // This is not a `for await` loop, because such a loop queues chunks that arrive together, each in an object of its
-  // own.
+  // A `for await` loop is not used, because it queues chunks that arrive together, each in an object of its own.
   else stream.on('data', onData).on('end', onEnd).on('error', stop).on('close', onClose);
   return { ended, stop };
 }

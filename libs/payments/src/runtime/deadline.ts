@@ -125,8 +125,8 @@ export function abortableDelay(
 }
 
 /**
- * Repeats work of the store while it fails. Rejects with the last error if the next try would begin after `endsAt`, on
- * the monotonic clock, or if the signal is aborted.
+ * Repeats work of the store while it fails. Rejects with the last error if the signal is aborted, or if the next
+ * attempt would begin after `endsAt` (on the monotonic clock).
  */
 export async function retryUntil<T>(
   endsAt: number,

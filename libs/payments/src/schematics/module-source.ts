@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CallExpression, Expression, Node, SourceFile } from 'typescript';
 
-// The compiler of the application's Nest CLI. The compiler of the application can be TypeScript 7, which has no such API.
+// The compiler of the application's Nest CLI. The application itself may use TypeScript 7, which has no such API.
 const cli = createRequire(join(process.cwd(), 'package.json')).resolve('@nestjs/cli/package.json');
 const ts = createRequire(cli)('typescript') as typeof import('typescript');
 

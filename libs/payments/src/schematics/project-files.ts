@@ -41,8 +41,8 @@ function overwrite(tree: Tree, path: string, content: string): void {
 }
 
 /**
- * Adds the lines that a text file lacks, each below its comment. A line that the file continues, such as `NAME=value` for
- * `NAME=`, or has as a comment, is not missing. Creates the file if it does not exist.
+ * Adds the lines that a text file lacks, each below its comment. A line is not missing if the file has it with more
+ * text at its end, such as `NAME=value` for `NAME=`, or as a comment. Creates the file if it does not exist.
  */
 export function addLines(
   tree: Tree,

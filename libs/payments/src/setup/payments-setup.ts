@@ -169,7 +169,7 @@ export class PaymentsSetup {
     };
   }
 
-  /** The route that the service must send the webhook requests of a company to. */
+  /** The route to which the service must send the webhook requests of a company. */
   #route(company: string): string {
     const [own, others] = this.routes.endpointPaths();
     if (own === undefined || others === undefined) return 'your own controller with WebhookGuard';
@@ -246,7 +246,7 @@ export class PaymentsSetup {
     const { id } = (await this.companies.find(company)) ?? { id: company };
     const before = await this.#latestTest(id);
     let rejected: Rejection | undefined;
-    // The address of another company may be registered with the service.
+    // The service may send the webhook requests of this company to the address of another company.
     let otherRejected: Rejection | undefined;
     const unsubscribe = this.observers.subscribe({
       requestRejected: (rejection) => {
@@ -273,7 +273,7 @@ export class PaymentsSetup {
           return await this.#handled(event, tookMs, deadline);
         }
         if (last) {
-          // The end of the wait also ends the call, so an error after that says nothing about the service.
+          // The end of the wait also aborts the call, so an error after that does not show a fault of the service.
           const error = deadline.ended === undefined ? sent?.error : undefined;
           const rejection = rejected ?? (error === undefined ? otherRejected : undefined);
           return this.#notArrived(id, rejection, error, timeoutMs);

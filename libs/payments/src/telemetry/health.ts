@@ -85,7 +85,7 @@ const LIMITS = {
  */
 @Injectable()
 export class PaymentsHealthIndicator {
-  /** All checks share one read, because checks of a store that hangs must not pile up. */
+  /** Simultaneous checks share one read, so that reads do not pile up if the store hangs. */
   #reading: Promise<PaymentsHealthDetails> | null = null;
 
   constructor(

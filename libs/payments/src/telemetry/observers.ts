@@ -64,7 +64,7 @@ export interface ObserverInfo {
     readonly outcome: 'acknowledged' | 'retried' | 'rejected';
     /** Why the message was retried or rejected; `null` if it was acknowledged, or if the error has no code. */
     readonly errorCode: PaymentsErrorCode | null;
-    /** How often the engine has delivered the message, this time included; at least 1. */
+    /** How often the engine has delivered the message, including this time; at least 1. */
     readonly deliveries: number;
   };
   /** A handler starts. */
@@ -105,7 +105,7 @@ export interface ObserverInfo {
     /** The innermost 10 lines of the error's stack, each after a line break; empty without a stack. */
     readonly stack: string;
   };
-  /** The last attempt of a delivery failed, so that somebody has to act. Called after `attemptEnded`. */
+  /** The last attempt of a delivery failed, so an operator has to act. Called after `attemptEnded`. */
   deliveryDead: ObserverInfo['attemptEnded'];
   /**
    * `PaymentInbox.redrive()` or a batch of `PaymentInbox.startRedrive()` changed deliveries. Also called if the redrive
@@ -348,10 +348,10 @@ export class Observers implements OnModuleInit {
   }
 
   /**
-   * Runs `work` in a span, if an observer traces, and passes the trace context of the span to it. Then calls `ended`
-   * with the result, or with what `work` threw. `ended` informs the observers, and returns the result of the span.
-   * Returns or throws what `work` does. A call of the service is always observed, because its result is also a fact for
-   * operators.
+   * Runs `work` in a span, if an observer traces, and passes the trace context of the span to `work`. Then calls
+   * `ended` with the result, or with what `work` threw. `ended` notifies the observers, and returns the result of the
+   * span. Returns or throws what `work` does. Calls of the service are observed even without observers, because
+   * operators see their results.
    */
   async observe<R>(
     operation: TracedOperation,
@@ -444,7 +444,9 @@ export class Observers implements OnModuleInit {
     }
   }
 
-  /** By default, Node would exit because of the rejection of a promise that an observer returned. */
+  /**
+   * Handles the rejection of a promise that an observer returned. By default, Node would exit because of the rejection.
+   */
   #handleRejection(method: string, result: unknown): void {
     if (typeof (result as PromiseLike<unknown> | null)?.then !== 'function') return;
     Promise.resolve(result).catch((error: unknown) => this.#failed(method, error));

@@ -2,7 +2,7 @@ import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 const MINUTE_MS = 60_000;
-/** The minutes of the last hour, and the minute that has not ended. */
+/** Number of minutes that are counted: those of the last hour, and the current minute. */
 const MINUTES = 61;
 /** Maximum number of companies, and of counts by company, so that the report of a process stays below 64 KiB. */
 const MAX_KEPT = 40;
@@ -58,7 +58,7 @@ export interface CompanyFacts {
 
 /** The counts and facts of a process: only values that JSON can represent. */
 export interface FactsSnapshot {
-  /** Counts with a request in the last hour. */
+  /** The counts that had a request in the last hour. */
   readonly requests: readonly RequestCounts[];
   /** The rejections since the newest accepted request; `null` if there are none. `sinceMs` is the time of the first. */
   readonly rejectedInARow: { readonly count: number; readonly sinceMs: number } | null;
@@ -134,7 +134,7 @@ class MinuteCounts {
 class CompanyRecord {
   #keys: readonly Key[] | null = null;
   #ids: readonly string[] = [];
-  /** When each secret last verified a request, by id. Contains secrets that are not accepted any more, too. */
+  /** When each secret last verified a request, by id. Also contains secrets that are not accepted any more. */
   readonly verifiedAtMs = new Map<string, number>();
   token: CompanyFacts['token'] = null;
   lastError: CompanyFacts['lastError'] = null;
@@ -163,13 +163,13 @@ class CompanyRecord {
 }
 
 /**
- * Counts what operators have to know about this process: accepted and rejected webhook requests, which webhook secret
- * verified last, and the state of the payments service. Always active, also without observers, so an accepted request
- * costs only two look-ups in a map and two reads of the clock. Memory is bounded.
+ * Collects facts about this process for operators: accepted and rejected webhook requests, which webhook secret
+ * verified last, and the state of the payments service. Is active even without observers. Therefore, an accepted
+ * request must cost little: two look-ups in a map and two reads of the clock. Memory is bounded.
  */
 export class ProcessFacts {
   readonly #accepted = new Map<string, MinuteCounts>();
-  /** By code and company. */
+  /** The counts, by error code and company. */
   readonly #rejected = new Map<string, MinuteCounts>();
   readonly #companies = new Map<string, CompanyRecord>();
   #rejectedInARow: FactsSnapshot['rejectedInARow'] = null;
@@ -179,12 +179,15 @@ export class ProcessFacts {
     this.#secretsSinceMs = runtime.now();
   }
 
-  /** These are the accepted webhook secrets of a company, current first. */
+  /** Sets the accepted webhook secrets of a company, current first. */
   configured(company: string, keys: readonly Key[]): void {
     this.#companyOf(company).accept(keys);
   }
 
-  /** A webhook secret verified a request: the one with this index among the accepted secrets of the company. */
+  /**
+   * Records that a webhook secret verified a request. `index` is the index of the secret among the accepted secrets of
+   * the company.
+   */
   verified(company: string, keys: readonly Key[], index: number): void {
     const record = this.#companyOf(company);
     record.verifiedAtMs.set(record.accept(keys)[index]!, record.usedAtMs);
@@ -224,8 +227,8 @@ export class ProcessFacts {
   }
 
   /**
-   * Adds what other processes know about the use of secrets, because their reports are deleted an hour after their end,
-   * and a rotation takes longer.
+   * Adds what other processes know about the use of secrets. Their reports are deleted an hour after their end, but a
+   * rotation takes longer.
    */
   inherit(others: readonly Pick<FactsSnapshot, 'secretsSinceMs' | 'companies'>[]): void {
     for (const { secretsSinceMs, companies } of others) {

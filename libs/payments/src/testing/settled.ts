@@ -46,9 +46,10 @@ export async function settled(
 }
 
 /**
- * Returns whether no delivery runs or is due. The function checks three times in a row, because the three reads are not
- * one transaction. First, no delivery may run. Second, no delivery may be due. Third, still no delivery may run, and as
- * many must be pending as before. Then no delivery ran or became due between the first and the third check.
+ * Returns whether no delivery runs or is due. The three reads of the store are not one transaction, so the function
+ * checks the first condition again at the end. First, no delivery may run. Second, no delivery may be due. Third, still
+ * no delivery may run, and as many deliveries must be pending as before. If all three are true, no delivery ran or
+ * became due between the first and the third read.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);

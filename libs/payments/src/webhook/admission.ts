@@ -86,7 +86,7 @@ export class PendingRequest {
     for (const callback of callbacks) callback(error);
   }
 
-  /** Registers a callback for {@link reject}. The callback is never called after the release of the request. */
+  /** Registers a callback that {@link reject} calls. It is never called after the release of the request. */
   onRejection(callback: (error: unknown) => void): void {
     if (!this.#released) this.#rejectionCallbacks.push(callback);
   }
@@ -181,7 +181,9 @@ function webhookBusy(): PaymentsError {
   );
 }
 
-/** All requests share one error object, because every request closes, and each new error would capture a stack. */
+/**
+ * All requests share one error object. Every request closes, and a new error for each of them would capture a stack.
+ */
 const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, with the properties that Express and Fastify have in common. */
@@ -237,7 +239,8 @@ export class Admission {
     const check =
       before &&
       runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
-    // The request may be rejected before the check ends; a later rejection of the check would then be unhandled.
+    // The request may be rejected before the check ends. Without this listener, a later rejection of the check would be
+    // unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add(signatures);
@@ -479,10 +482,10 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
- * Lets code that runs later read a body that this module has read. Without this function, middleware that waits for the
- * event `end` would wait until the connection closes, because a stream emits its events only once. Each new `data`
- * listener gets the bytes, and each new `end` listener is called right afterwards. Body parsers do not listen, because
- * they detect that the stream has ended.
+ * Allows code that runs later to read a body that this module has already read. Without this function, middleware that
+ * waits for the event `end` would wait until the connection closes, because a stream emits this event only once. Each
+ * new `data` listener gets the bytes, and each new `end` listener is called right afterwards. Body parsers do not
+ * listen, because they detect that the stream has ended.
  */
 export function emitBodyAgain(stream: Readable, pending: PendingRequest): void {
   // The bytes may come from a property, and a request of a serverless adapter may not be a stream.
@@ -511,7 +514,7 @@ function emitData(
  * Ignores the rest of the body of a rejected request. If the connection were closed at once, the sender could not read
  * the response. Closes the connection if the sender does not stop within 5 s, or if it sends tiny chunks.
  *
- * @param body the request, or the stream that a hook of the application has replaced it with
+ * @param body the request; if a hook of the application has replaced the request with another stream, this stream
  */
 export function discardBody(
   request: IncomingMessage,
@@ -524,7 +527,7 @@ export function discardBody(
   // An error without a listener would end the process.
   body.on('error', () => {});
   const chunks = new ChunkCount();
-  // Node.js would ignore the data without a listener, too, but the listener is needed to count the chunks.
+  // Node.js also ignores data that has no listener, but this listener counts the chunks.
   body.on('data', (chunk: Buffer | string) => {
     if (!chunks.add(chunk.length)) request.destroy();
   });

@@ -64,7 +64,8 @@ export class RawBodyMiddleware {
     });
   }
 
-  // Nest finds its own body parsers by the names of mounted functions, so this function must not have one of those names.
+  // Nest recognises its own body parsers by the names of mounted functions, so this function must not have the name of
+  // a body parser.
   readonly #onExpress = (
     request: ExpressRequestLike,
     response: ServerResponse,
@@ -123,7 +124,7 @@ export class RawBodyMiddleware {
     response: ServerResponse,
   ): WebhookResponse {
     if (error instanceof PaymentsError) this.rejections.logRejection(error);
-    // If the connection is closed or the response is sent, the error is only a consequence.
+    // If the connection is closed or the response is sent, the error is only a consequence of that, and is ignored.
     else if (!request.destroyed && !response.writableEnded) this.rejections.logUnexpected(error);
     discardBody(request, body, this.runtime);
     return rejectionResponse(error);

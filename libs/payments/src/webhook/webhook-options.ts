@@ -113,11 +113,11 @@ export interface WebhookOptions {
    *
    * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.retainIdsMs`; `false` for no limit.
    * Default: `worker.retainIdsMs` with a durable inbox; `false` with the memory inbox. The memory inbox has no limit by
-   * default, because it loses all ids at a restart, and after a restart, a late event is likelier than a replay.
+   * default, because it loses all ids at a restart. After a restart, a late event is more likely than a replay.
    *
-   * A process whose clock is slow computes too small an age for events, so it can accept a replay whose id is already
-   * deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than this difference.
-   * With the memory inbox, set at most `worker.retainIdsMs`.
+   * If the clock of a process is slow, the process computes too small an age for events. It can then accept a replay
+   * whose id is already deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than
+   * this difference. With the memory inbox, set at most `worker.retainIdsMs`.
    */
   maxAgeMs?: number | false;
 }
@@ -138,7 +138,7 @@ export function resolveWebhookOptions(
   options: WebhookOptions = {},
   { deadlineMs }: Pick<ResolvedReceiveOptions, 'deadlineMs'>,
 ): ResolvedWebhookOptions {
-  // The limits of all bodies and of the time must allow one body of the maximum size.
+  // The limits for the bytes of all bodies and for the time must allow one body of the maximum size.
   const limit = checkBodyLimit('webhook.bodyLimitBytes', options?.bodyLimitBytes);
   return checkFields('webhook', options, {
     before: optional<AdmissionCheck>('a function', (value) => typeof value === 'function'),

@@ -53,8 +53,7 @@ export class AdmissionCheckError extends PaymentsError {
 
 /**
  * The error for a webhook request that ended before its signature was verified, because the sender closed the
- * connection or other code of the application responded. A response is not possible or not necessary any more, so this
- * error is not logged.
+ * connection or other code of the application responded. No response can or must be sent, so this error is not logged.
  */
 export class RequestClosedError extends Error {
   constructor() {

@@ -12,7 +12,9 @@ export interface AuditEntry {
   readonly text: string;
   /** The event whose payload was viewed; `null` for an action. */
   readonly event: { readonly company: string; readonly id: string } | null;
-  /** Why the action was rejected or failed, or that its result is not known; `null` if it was performed. */
+  /**
+   * Why the action was rejected or failed, or a note that its result is not known; `null` if the action was performed.
+   */
   readonly error: string | null;
 }
 

@@ -13,8 +13,8 @@ const MAX_ACKNOWLEDGED = 1000;
 
 /**
  * Matches what may differ between errors of one group: UUIDs, hexadecimal ids of 8 or more digits, numbers of 4 or more
- * digits, and shorter numbers that are not part of a name. The pattern does not match a number from 100 to 599, which
- * may be an HTTP status, unless the number is a duration in seconds or milliseconds.
+ * digits, and shorter numbers that are not part of a name. A number from 100 to 599 may be an HTTP status, so the
+ * pattern matches it only if it is a duration in seconds or milliseconds.
  */
 const NUMBERS = new RegExp(
   [
@@ -65,7 +65,7 @@ export interface Acknowledgement extends Pick<
   FailureGroup,
   'handler' | 'state' | 'error' | 'count' | 'newestAt'
 > {
-  /** What the operators have to know, 1 to 500 characters; `null` to delete the note of the group. */
+  /** Text for other operators, 1 to 500 characters; `null` to delete the note of the group. */
   readonly note: string | null;
   /** The operator, 1 to 200 characters; `null` if not known. */
   readonly who: string | null;
@@ -84,7 +84,7 @@ export interface StoredAcknowledgement extends Pick<Acknowledgement, 'who'> {
  * two errors of one group can be cut at different places.
  */
 const COMPARED = 300;
-/** Number of errors that are grouped without a pause. After them, the event loop can run other work. */
+/** Number of errors that are grouped without a pause. During the pause, the event loop can run other work. */
 const AT_ONCE = 500;
 
 /** Returns the start of the error without its ids and numbers. Errors with the same result are one group. */

@@ -11,12 +11,12 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
-/** The maximum per batch. It is small, so that storing a new event never has to wait for a batch. */
+/** Maximum number of events per batch. It is small, so that a new event is not stored late because of a batch. */
 const BATCH = 500;
-/** During this pause, events are received and deliveries are claimed. */
+/** Pause between two batches, in which events are received and deliveries are claimed. */
 const BETWEEN_BATCHES_MS = 20;
 const BETWEEN_ROUNDS_MS = 60_000;
-/** A handler that no running process has registered for this time is orphaned. A deployment takes less time. */
+/** A handler is orphaned if no process that registers it has run for this time. A deployment takes less time. */
 const ORPHANED_MS = 3_600_000;
 const REPORT_EVERY_MS = 86_400_000;
 
@@ -31,7 +31,7 @@ const MAX_LISTED = 10;
 export class InboxMaintenance {
   readonly #logger = new ModuleLogger('PaymentInbox');
   readonly #failures: ThrottledLog;
-  /** When each orphaned handler was last reported, by the monotonic clock. */
+  /** The time at which each orphaned handler was last reported, on the monotonic clock. */
   readonly #reported = new Map<string, number>();
   #cancel: () => void = () => {};
   #round: Promise<void> = Promise.resolve();
@@ -92,7 +92,10 @@ export class InboxMaintenance {
     }
   }
 
-  /** After a method was renamed, this line is the first hint, because an orphan is reported only after an hour. */
+  /**
+   * Reports handlers of other processes at the start. If a method was renamed, this line is the first hint, because an
+   * orphaned handler is reported only after an hour.
+   */
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();
     const others = this.catalog.current.handlers

@@ -13,7 +13,10 @@ import type {
 import { assertTimes } from '../store/stored-event.js';
 import { errorGroup } from './failure-groups.js';
 
-/** Events per call to the store. The number is small, so that storing a new event never waits long for the call. */
+/**
+ * Events per call to the store. The number is small, so that a new event never waits long for the call before it is
+ * stored.
+ */
 export const PAGE = 100;
 const DEFAULT_STATE = 'dead';
 
@@ -97,8 +100,8 @@ export class InboxRedrive {
   }
 
   /**
-   * Checks a query. Deliveries with an attempt that started after `unchangedSince`, or that ended or were skipped after
-   * it, do not run again, even with `force`.
+   * Checks a query. Even with `force`, a delivery does not run again if one of its attempts started after
+   * `unchangedSince`, or if it ended or was skipped after this time.
    *
    * @throws TypeError for a handler that no process has registered, or an invalid time.
    */
@@ -165,12 +168,13 @@ export class InboxRedrive {
   }
 
   /**
-   * Skips the pending and dead deliveries of a handler that was removed from the catalog, until a process registers the
-   * handler again. Returns how many deliveries it skipped.
+   * Skips the pending and dead deliveries of a handler that was removed from the catalog. Stops if a process registers
+   * the handler again. Returns how many deliveries it skipped.
    */
   async skipRemoved(handler: string): Promise<number> {
     const skip = async (selections: readonly DeliverySelection[]): Promise<number> => {
-      // The catalog is read after the page, so that a process that registers the handler loses no later event.
+      // The catalog is read after the page. If a process has registered the handler meanwhile, no later event is
+      // skipped.
       const { handlers } = await this.store.catalog();
       return handlers.some(({ name }) => name === handler) ? 0 : this.store.skip(selections);
     };

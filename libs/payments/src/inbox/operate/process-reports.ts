@@ -18,11 +18,13 @@ import type { HandlerLoad } from '../work/inbox-worker.js';
 /** Milliseconds from the start of the process until its first report. */
 const FIRST_MS = 1000;
 const EVERY_MS = 10_000;
-/** A report that did not change is stored again after this many milliseconds, as a sign of life. */
+/**
+ * A report that did not change is stored again after this many milliseconds, to show that the process is still running.
+ */
 const SIGN_OF_LIFE_MS = 30_000;
 /** A process whose newest report is older than this many milliseconds is lost. */
 const LOST_MS = 45_000;
-/** A process reads the reports of the other processes once in this number of its own reports. */
+/** A process reads the reports of the other processes only with every nth of its own reports. This is n. */
 const INHERIT_EVERY = 30;
 /** How long the last report of a closing process may take, in milliseconds. */
 const LAST_REPORT_MS = 1000;
@@ -48,7 +50,10 @@ export interface ProcessReport extends FactsSnapshot {
  */
 export interface InboxProcess extends ProcessReport {
   readonly id: string;
-  /** Whether this is the process that was asked. Its values are of now; those of other processes are up to 10 s old. */
+  /**
+   * Whether this is the process that returns the list. Its values are current; those of other processes are up to 10 s
+   * old.
+   */
   readonly here: boolean;
   /**
    * `ended`: the application closed. `lost`: no report for 45 s, because the process died, is frozen or cannot reach the
@@ -61,11 +66,11 @@ export interface InboxProcess extends ProcessReport {
 
 /**
  * Stores a report of this process every ten seconds if something changed, otherwise every 30 s, so that any process can
- * show all of them. Receiving a webhook request stores nothing for it.
+ * show the reports of all processes. A webhook request causes no additional write for the report.
  */
 @Injectable()
 export class ProcessReports {
-  /** Unlike the worker id, it does not change if the store declares the worker dead. */
+  /** Id of the process. Unlike the worker id, this id does not change if the store declares the worker dead. */
   readonly #id = randomUUID();
   /** `null` until the start. */
   #startedAtMs: number | null = null;

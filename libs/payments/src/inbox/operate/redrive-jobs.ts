@@ -27,9 +27,9 @@ export interface RedriveJobOptions {
 /** A redrive that continues after a restart, with its progress; see `PaymentInbox.startRedrive()`. */
 export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions> {
   readonly id: string;
-  /** What is redriven. `to` is the start of the job, unless the query has a `to`. */
+  /** The query of the job. If the caller set no `to`, `to` is the start of the job. */
   readonly query: RedriveQuery;
-  /** By the store clock. Deliveries with a later attempt are left out. */
+  /** When the job was started, by the store clock. Deliveries that were attempted later are left out. */
   readonly startedAt: Date;
   /** When a process worked on the job last, or when the job ended. */
   readonly changedAt: Date;
@@ -40,9 +40,9 @@ export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions>
    * - `failed`: the job cannot continue; see {@link error}.
    */
   readonly state: 'running' | 'done' | 'stopped' | 'failed';
-  /** What matched when the job was started. */
+  /** The number of events and deliveries that matched when the job was started. */
   readonly total: SelectionResult;
-  /** How many redriven deliveries had failed again about 5 seconds after they became due. */
+  /** The number of redriven deliveries that failed again within about 5 seconds after they became due. */
   readonly failed: number;
   /** Why the job failed; `null` in other states. */
   readonly error: string | null;
@@ -60,7 +60,10 @@ interface JobBody extends Omit<RedriveJob, 'id' | 'changedAt'> {
   readonly more: boolean;
 }
 
-/** The body before a process works on the job. The record was then last changed at the start of the job. */
+/**
+ * The body of a job that no process has worked on yet. Until then, the last change of the record is the start of the
+ * job.
+ */
 type NewJob = Omit<JobBody, 'startedAt'>;
 
 interface StoredJob {
@@ -68,19 +71,25 @@ interface StoredJob {
   readonly body: JobBody;
 }
 
-/** Redriven deliveries whose first attempt is checked at a time of the monotonic clock. */
+/** Redriven deliveries, and the time on the monotonic clock at which their first attempt is checked. */
 interface Check {
   readonly at: number;
   readonly selected: SelectedPage['selected'];
 }
 
-/** How long after the due time of a batch its failures are counted. */
+/** The failures of a batch are counted this long after its due time, in milliseconds. */
 const CHECK_MS = 5000;
-/** Maximum number of jobs that are listed, and of running jobs that are checked for work: those that changed last. */
+/**
+ * Maximum number of jobs that are listed, and of running jobs that a process looks through for work. If there are more,
+ * those that changed last are used.
+ */
 const MAX_JOBS = 100;
-/** A text in the body of each running job. */
+/** The body of every running job contains this text, and no other body does. */
 const RUNNING = '"state":"running"';
-/** How long the jobs of a closing process may take, in milliseconds. After it, other processes wait for `leaseMs`. */
+/**
+ * How long a closing process may take to hand over its jobs, in milliseconds. If this takes longer, other processes
+ * continue the jobs only after `leaseMs`.
+ */
 const CLOSE_MS = 5000;
 const DEFAULT_RATE = 100;
 const MAX_RATE = 1000;
@@ -88,10 +97,11 @@ const MAX_RATE = 1000;
 const MAX_QUERY = 20_000;
 
 /**
- * Redrives that are stored as records. Each process with a worker looks for jobs after its heartbeats. One process at a
- * time works on a job, because it changes the record only with the version that it wrote last. A process that dies
- * after a batch, and before it stores the progress, leaves this batch to be redriven again. This changes nothing,
- * because pending deliveries keep their due time, and deliveries that were attempted since the start are left out.
+ * Redrives that are stored as records. Each process with a worker looks for jobs after its heartbeats. Only one process
+ * at a time works on a job, because a process can change the record only if the stored version is the one that it wrote
+ * last. If a process dies after a batch but before it stores the progress, the next process redrives this batch again.
+ * The second redrive changes nothing: pending deliveries keep their due time, and deliveries that were attempted since
+ * the start of the job are left out.
  */
 @Injectable()
 export class RedriveJobs {
@@ -215,7 +225,10 @@ export class RedriveJobs {
     );
   }
 
-  /** Works on a job until it has ended, was stopped or taken by another process, or this process closes. */
+  /**
+   * Works on a job until one of these happens: the job ends, an operator stops it, another process takes it, or this
+   * process closes.
+   */
   async #run(id: string, job: StoredJob): Promise<void> {
     const { leaseMs } = this.options;
     let body: JobBody = { ...job.body, owner: this.#owner, leaseMs };
@@ -275,8 +288,8 @@ export class RedriveJobs {
   }
 
   /**
-   * Stores the progress, also of a job that an operator has stopped. Returns the job as it is stored, or `null` if another
-   * process works on it.
+   * Stores the progress, even if an operator has stopped the job. Returns the stored job, or `null` if another process
+   * works on it.
    */
   async #store(id: string, body: JobBody, version: number): Promise<StoredJob | null> {
     const stored = await this.#put(id, body, version);
@@ -321,7 +334,7 @@ export class RedriveJobs {
     return this.store.records.put(record);
   }
 
-  /** Waits, or only lets other work run if `ms` is not above 0, or if this process closes. */
+  /** Waits `ms` milliseconds. If `ms` is not above 0, or if this process closes, only lets other work run. */
   #sleep(ms: number): Promise<void> {
     if (ms <= 0 || !this.worker.active) return new Promise((resolve) => setImmediate(resolve));
     return new Promise((resolve) => {
@@ -352,7 +365,7 @@ function bodyOf(record: StoredRecord): JobBody | undefined {
   if (stored?.query === undefined) return undefined;
   const { query, ...rest } = stored;
   const startedAt = new Date(stored.startedAt ?? record.changedAt);
-  // An event that is received at the start has the same time as the start.
+  // An event that is received in the millisecond of the start has the same time as the start.
   const { from, to = +startedAt + 1 } = query;
   const times = { ...(from && { from: new Date(from) }), to: new Date(to) };
   return { ...rest, query: { ...query, ...times }, startedAt };

@@ -108,7 +108,7 @@ export class VerifiedEvent {
   }
 }
 
-/** Maximum number of times that storing an event is repeated because the handler catalog changed. */
+/** Maximum number of repeated attempts to store an event, each because the handler catalog changed. */
 const MAX_CATALOG_CHANGES = 10;
 
 interface ReceivedEvent {
@@ -232,8 +232,8 @@ export class EventReceiver {
   }
 
   /**
-   * For an inbox that is not durable: resolves once the handlers have succeeded, because the event is lost if the
-   * process ends. For a copy of an event, runs the handlers that have not succeeded yet.
+   * For an inbox that is not durable: resolves only when the handlers have succeeded, because the inbox loses its
+   * events if the process ends. For a copy of an event, runs the handlers that have not succeeded yet.
    */
   async #handled(
     { company, storedId }: VerifiedEvent,
@@ -349,7 +349,7 @@ export class EventReceiver {
     }
     throw new PaymentsError(
       'inbox_unavailable',
-      `The handlers in the inbox changed ${MAX_CATALOG_CHANGES} times while the event was stored: send the event again.`,
+      `The event was not stored, because the catalog of handlers changed ${MAX_CATALOG_CHANGES} times during the attempts to store it. Send the event again.`,
     );
   }
 
@@ -407,8 +407,8 @@ export class EventReceiver {
   }
 
   /**
-   * Replaces the outcome `conflict` by `duplicate`, unless the event is from a webhook request and its decoded body
-   * differs from the stored body.
+   * Returns the outcome, with `conflict` replaced by `duplicate`. `conflict` stays only if the event is from a webhook
+   * request and its decoded body differs from the stored body.
    */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
@@ -483,7 +483,10 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
   return { id, status: event.handlers.length === 0 ? 'unhandled' : safe };
 }
 
-/** An event is stale if its id may be deleted, except a `webhook.test` event, whose replay changes no payment. */
+/**
+ * An event is stale if it is so old that its id may already be deleted. A `webhook.test` event is never stale, because
+ * its replay changes no payment.
+ */
 export function isStale(
   { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
   nowMs: number,
@@ -586,7 +589,10 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** A character of two UTF-16 units that the cut divides becomes U+FFFD, as a null character does. */
+/**
+ * If the cut divides a character of two UTF-16 units, the rest of it becomes U+FFFD. A null character also becomes
+ * U+FFFD.
+ */
 function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
   return isText(value)
     ? value.slice(0, LENGTHS[field]).toWellFormed().replaceAll('\0', '\uFFFD')

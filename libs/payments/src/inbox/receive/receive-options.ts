@@ -78,8 +78,8 @@ export function resolveReceiveOptions(
 /**
  * Returns the maximum age of an event, `Infinity` for no limit. `option` is `webhook.maxAgeMs`.
  *
- * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age, because a copy of an
- *   event that arrives between these two times would run the handlers again.
+ * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age. Otherwise, a copy of
+ * an event that arrives between these two times would run the handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,

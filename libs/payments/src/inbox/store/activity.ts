@@ -10,11 +10,14 @@ import type {
 } from './stored-event.js';
 
 const MINUTE_MS = 60_000;
-/** A minute is closed this long after its end, when transactions that began in it have usually committed. */
+/**
+ * A minute is closed this many milliseconds after its end. By then, transactions that began in the minute have usually
+ * committed.
+ */
 const CLOSING_MS = 10_000;
 /**
- * At least this many of the newest events are counted, because an event may be received before the minutes and handled
- * in them.
+ * At least this many of the newest events are counted, because an event that is handled in one of the minutes may have
+ * been received before the first of them.
  */
 const MIN_COUNTED = 10_000;
 /** After this many events, no older events are counted. */
@@ -30,7 +33,7 @@ export interface CountedEvent {
     readonly handler: string;
     readonly state: DeliveryState;
     readonly finishedMs: number | null;
-    /** When its attempts failed or were lost. */
+    /** The times at which its attempts failed or were lost. */
     readonly failedMs: readonly number[];
   }[];
 }
@@ -63,7 +66,7 @@ export async function countActivity(
 ): Promise<InboxActivity> {
   const first = minuteOf(nowMs - CLOSING_MS) - minutes;
   const tallies = Array.from({ length: minutes }, () => new Map<string, Tally>());
-  /** The tally of a minute that is not requested is dropped. */
+  /** Returns a tally that nobody reads if the minute was not requested. */
   const tallyOf = (ms: number, handler: string): Tally => {
     const byHandler = tallies[minuteOf(ms) - first];
     const tally = byHandler?.get(handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };

@@ -32,8 +32,8 @@ interface Request<Item, Result> {
 }
 
 /**
- * Implements group commit: the requests of one turn of the event loop, and the requests that arrive while calls run,
- * share one call and therefore one wait for the disk.
+ * Implements group commit. The requests of one turn of the event loop share one call, and therefore one wait for the
+ * disk. So do the requests that arrive while other calls run.
  */
 export class Batcher<Item, Result> {
   #queue: Request<Item, Result>[] = [];

@@ -119,9 +119,9 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy differs from the decoded body of the stored event. Called if the encoded bodies of the
-   * two differ. With a codec that encrypts, this difference proves nothing, because such a codec never returns the same
-   * bytes twice. Always `true` without a codec; `false` if the stored body was pruned or cannot be decoded.
+   * Whether the body of a copy differs from the decoded body of the stored event. Called if the encoded bodies differ.
+   * If the codec encrypts, different encoded bodies prove nothing, because such a codec never returns the same bytes
+   * twice. Always `true` without a codec; `false` if the stored body was pruned or cannot be decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;

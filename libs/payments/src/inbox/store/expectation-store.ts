@@ -74,8 +74,8 @@ export interface StoredExpectation {
   /** When the expectation was stored, or opened again, by the store clock. */
   readonly createdAt: Date;
   /**
-   * Milliseconds since {@link createdAt}. If the store has a clock that does not follow changes of the system time, the
-   * age is measured with this clock. The time of the next poll is computed from this age.
+   * Milliseconds since {@link createdAt}. If the store has a monotonic clock, the age is measured with this clock. The
+   * time of the next poll is computed from this age.
    */
   readonly ageMs: number;
   /** How many polls have ended. */
@@ -139,7 +139,7 @@ export interface PollOutcome {
   readonly detail: string | null;
   /**
    * The delay until the next poll in milliseconds. With `overdue`, a waiting expectation becomes overdue, and
-   * {@link againInMs} sets its next poll. With `end`, no poll is scheduled and the state does not change.
+   * {@link againInMs} is the delay until its next poll. With `end`, no poll is scheduled and the state does not change.
    */
   readonly next: number | 'overdue' | 'end';
   /** With `next: 'overdue'`: milliseconds until the overdue expectation is polled again. Default: never. */
@@ -159,7 +159,7 @@ export interface PollSettlement {
    * event is a contradiction, and whether an expectation is overdue.
    */
   readonly eventTypes: readonly string[];
-  /** Whether {@link StoredExpectation.lostPolls} is left unchanged, because the poll sent no request to the service. */
+  /** Whether to leave {@link StoredExpectation.lostPolls} unchanged. Set if the poll sent no request to the service. */
   readonly keepLost: boolean;
 }
 
@@ -200,7 +200,8 @@ export interface PollChange {
 /**
  * Decides what {@link ExpectationStore.settlePoll} stores.
  *
- * @param stored the stored events of the transaction with one of `eventTypes` that count as the only event of their type
+ * @param stored the stored events of the transaction that have one of `eventTypes`. Each counts as the only event of
+ * its type
  */
 export function pollChange(
   { outcome, event }: PollSettlement,
@@ -319,16 +320,17 @@ export interface ExpectationName {
  * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. Such an event fulfils each `waiting` or
  * `overdue` expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its
  * reference is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and
- * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. An expectation may have the event's
- * reference but belong to another transaction, through its own transaction id or through the event that fulfilled it.
- * The event then only sets the {@link StoredExpectation.otherEventId} of this expectation, or changes nothing if the
- * expectation is cancelled. If no expectation is stored, `receive` runs no additional statement.
+ * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. An expectation with the event's
+ * reference may belong to another transaction, because it has another transaction id or was fulfilled by an event of
+ * another transaction. The event then only sets the {@link StoredExpectation.otherEventId} of this expectation. If the
+ * expectation is cancelled, the event changes nothing. If no expectation is stored, `receive` runs no additional
+ * statement.
  *
  * **Polls.** A poll is claimed for a limited time. A poll that is not settled or released before its lease ends is
  * lost, and is due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
  *
- * Pruning deletes fulfilled and cancelled expectations that were created and fulfilled more than `tombstonesMs` ago.
- * Pruning never deletes a waiting or overdue expectation.
+ * Pruning deletes a fulfilled or cancelled expectation if it was created, and if fulfilled also fulfilled, more than
+ * `tombstonesMs` ago. Pruning never deletes a waiting or overdue expectation.
  */
 export interface ExpectationStore {
   /**
@@ -427,10 +429,10 @@ export interface ExpectationStore {
    * same transaction:
    *
    * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
-   *   the event is received too, and the expectation stays cancelled. However, if the inbox has stored an event of this
-   *   transaction, but only with other types of `eventTypes` than the type of the found event, the found event is not
-   *   received. The recorded result is then `contradiction`, its detail is also stored as
-   *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
+   * the event is received too, and the expectation stays cancelled. However, the found event may contradict the inbox:
+   * the inbox has events of this transaction with types of `eventTypes`, but none with the type of the found event. The
+   * found event is then not received. The recorded result is `contradiction`, its detail is also stored as
+   * {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
    *   `eventTypes` fulfils it. Without such a stored event, the expectation becomes `overdue`, and
    *   {@link PollSettlement.event} is received.
@@ -440,8 +442,9 @@ export interface ExpectationStore {
 
   /**
    * Makes polls due: the poll of selection `i` becomes due in `dueInMs[i]` milliseconds, unless it is due earlier.
-   * Ignores cancelled expectations and running polls. Reduces `lostPolls` to at most 2, because after 3 lost polls in a
-   * row, at most the last poll of a schedule sends a request to the service. Returns how many polls it made due.
+   * Ignores cancelled expectations and running polls. Reduces `lostPolls` to at most 2, so that these polls send a
+   * request to the service: after 3 lost polls in a row, only the last poll of a schedule does. Returns how many polls
+   * it made due.
    */
   pollNow(selections: readonly ExpectationName[], dueInMs: readonly number[]): Promise<number>;
 

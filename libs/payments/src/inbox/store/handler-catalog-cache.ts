@@ -103,7 +103,8 @@ export class HandlerCatalogCache {
   }
 
   /**
-   * The handlers of this process, then those that any process registered, without the handlers of the module itself.
+   * The handlers of this process, followed by those that other processes registered. The handlers of the module itself
+   * are left out.
    */
   get #handlers(): HandlerDeclaration[] {
     const registered = this.#catalog.handlers.filter(({ name }) => !isReserved(name));

@@ -80,7 +80,7 @@ export interface HeartbeatResult {
    * were freed.
    */
   readonly alive: boolean;
-  /** Whether a suspect is pending for one of the worker's handlers that is not paused. */
+  /** Whether one of the worker's handlers has a pending suspect and is not paused. */
   readonly suspects: boolean;
 }
 
@@ -107,8 +107,8 @@ export interface InboxCapabilities {
   readonly durable: boolean;
   /**
    * Whether several processes may share the store. A store that is not shared has only one worker, which lives as long
-   * as the store. Such a store need not handle the death of a worker. It may therefore never free a delivery and never
-   * have suspects.
+   * as the store. Such a store does not have to handle the death of a worker: it may free no deliveries and have no
+   * suspects.
    */
   readonly shared: boolean;
   /** Whether `context.commit` works: it stores the handler's effects and the settled delivery in one transaction. */
@@ -177,10 +177,10 @@ export interface InboxStore<Tx = unknown> {
    * suspect only if it was a suspect before.
    *
    * If the previous heartbeat of this worker is older than its own `leaseMs`, the store declares no worker dead. The
-   * store may have been unreachable for all workers, so the others also get the time to renew their heartbeats.
+   * store may have been unreachable for all workers, so the other workers also get time to renew their heartbeats.
    *
-   * If the search for these deliveries takes longer than a second, the store may search less often than it renews
-   * heartbeats.
+   * If this search for deliveries of dead workers takes longer than a second, the store may search less often than it
+   * renews heartbeats.
    *
    * Also ends the pauses whose `until` has passed.
    */
@@ -209,8 +209,8 @@ export interface InboxStore<Tx = unknown> {
    * bounded time if the store is down.
    *
    * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease
-   * it, if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending
-   * and due. All other deliveries are stored as pending, due now.
+   * it, if both are true: the handler is not paused, and no other delivery of the same handler and ordering key is
+   * running, waiting, or pending and due. All other deliveries are stored as pending, due now.
    *
    * @throws PaymentsError `inbox_full`; none of the events was stored.
    */
@@ -225,12 +225,15 @@ export interface InboxStore<Tx = unknown> {
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
-  /** Leases the earliest due suspect of the first named handler that has one, or returns `null` if no suspect is due. */
+  /**
+   * Leases the earliest due suspect of the first handler in the list that has a due suspect. Returns `null` if no
+   * suspect is due.
+   */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
   /**
-   * Whether the handler of a delivery is done with a later event of the same company and ordering key. Events are
-   * compared by their own time (`occurredAt`). A later event whose body was pruned counts as done by every handler.
+   * Whether a later event of the same company and ordering key is done for the handler of a delivery. Later means a
+   * later `occurredAt`. A later event whose body was pruned counts as done by every handler.
    */
   newerHandled(lease: Lease): Promise<boolean>;
 
@@ -259,7 +262,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Returns the milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or
-   * less if a delivery is claimable now, `null` if there is no delivery. Deliveries of paused handlers, waiting
+   * less if a delivery is claimable now, `null` if none will become claimable. Deliveries of paused handlers, waiting
    * deliveries and suspects do not count.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
@@ -309,8 +312,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, and the counts of the events that were
-   * received since the first of them began. Reads these events, at least the 10,000 and at most about the 100,000
-   * newest. Reads them in slices, so that no receive waits.
+   * received since the first of them began. Reads these events, but at least the 10,000 newest events and at most about
+   * the 100,000 newest. Reads slice by slice, so that no receive waits.
    *
    * @param bodiesMs the `bodiesMs` of {@link prune}: events that were received longer ago may have been pruned
    */
@@ -324,8 +327,8 @@ export interface InboxStore<Tx = unknown> {
    * delivery counts as changed. With `unchangedSince`, ignores deliveries that started an attempt, or became done, dead
    * or skipped, after this time.
    *
-   * When the first delivery is added to a stale event, the event begins to count as the event of its transaction. The
-   * event is then not stale any more, and fulfils expectations as on receipt if `fulfils` contains its type. As the
+   * When the first delivery is added to a stale event, the event stops being stale and counts as the event of its
+   * transaction. If `fulfils` contains its type, it fulfils expectations as a new event does on receipt. As the
    * reference of this event, the databases use the reference in its {@link IncomingEvent.summary}, because they store
    * no other reference. If another event already counts as the event of the transaction, no delivery is added; see
    * {@link IncomingEvent.oncePerTransaction}.
@@ -366,9 +369,9 @@ export interface InboxStore<Tx = unknown> {
    * - expectations; see {@link ExpectationStore}.
    * - records of processes, jobs and the audit, when no other old data is left; see `RECORD_RETENTION_MS`.
    *
-   * Returns how many events and expectations it changed. An event with an unfinished delivery is not pruned when it
-   * becomes old. Each call checks only a limited number of such events again, so an event whose deliveries have
-   * finished may be pruned only by a later call.
+   * Returns how many events and expectations it changed. An old event with an unfinished delivery is not pruned. Each
+   * call checks only a limited number of such events again. Therefore, an event may be pruned some calls after its last
+   * delivery has finished.
    */
   prune(request: {
     readonly bodiesMs: number;

@@ -23,8 +23,8 @@ export const RECORD_RETENTION_MS: Readonly<Record<RecordKind, number>> = {
 };
 
 /**
- * The kinds of which `InboxStore.prune` keeps only the last changed {@link MAX_RECORDS}. Actions and views are separate
- * kinds, so that many views do not remove actions.
+ * The kinds with a limit: `InboxStore.prune` keeps only the {@link MAX_RECORDS} records of each kind that changed last.
+ * Actions and views are separate kinds, so that many views do not remove actions.
  */
 export const LIMITED_RECORDS: readonly RecordKind[] = ['audit', 'view'];
 export const MAX_RECORDS = 10_000;
@@ -43,8 +43,8 @@ export interface StoredRecord {
 /** Small texts that the processes and operators of one inbox share. Every operation is atomic. */
 export interface RecordStore {
   /**
-   * Stores or replaces a record. With `ifVersion`, only if the stored version is this version (0: no record is stored).
-   * Returns the new version, or `null` if the record was not stored.
+   * Stores or replaces a record. With `ifVersion`, changes the record only if its stored version is `ifVersion`; 0
+   * means that no record with this key is stored. Returns the new version, or `null` if nothing was changed.
    *
    * The key has 1 to 200 characters. The body is a text of at most 64 KiB, by convention JSON, without payloads,
    * secrets and tokens.

@@ -129,8 +129,8 @@ export interface IncomingEvent extends Pick<
   /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */
   readonly catalogVersion: number;
   /**
-   * A worker, and those of {@link handlers} for which it has reserved slots. The store may lease the deliveries to
-   * these handlers to the worker at once. `null` if no worker has reserved slots.
+   * A worker, and the handlers among {@link handlers} for which the worker has reserved slots. The store may lease the
+   * deliveries to these handlers to this worker at once. `null` if no worker has reserved slots.
    */
   readonly assign: { readonly workerId: string; readonly handlers: readonly string[] } | null;
   /**
@@ -300,17 +300,17 @@ export function boundedError(error: string): string {
 }
 
 /**
- * Returns a text with `A` to `Z` in lower case. Searches compare references in this form. The databases change the same
- * letters, because `lower()` of SQLite, and of PostgreSQL for the collation "C", changes no other letter.
+ * Returns a text with `A` to `Z` in lower case. Searches compare references in this form. The function `lower()` of the
+ * databases changes the same letters: of SQLite always, of PostgreSQL with the collation "C".
  */
 export function lowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
-/** A search compares the amounts of about this many events, the newest. */
+/** A search compares the amounts of only about this many events: the newest. */
 export const AMOUNTS_READ = 100_000;
 
-/** An amount without zeros at the end of its fraction, so that equal amounts are equal texts. */
+/** Returns an amount without zeros at the end of its fraction, so that equal amounts are equal texts. */
 export function normalAmount(amount: string): string {
   return amount.includes('.') ? amount.replace(/\.?0+$/, '') : amount;
 }
@@ -429,7 +429,8 @@ export const MAX_READ = 20_000;
 
 /**
  * An event may have an earlier time of receipt than an event with a lower number, because transactions overlap and
- * clocks are set back. Each list by time finds such an event if the difference is at most this many milliseconds.
+ * clocks are set back. A list that is filtered by time finds such an event if its time is at most this many
+ * milliseconds earlier.
  */
 export const MAX_DISORDER_MS = 60_000;
 
@@ -444,7 +445,7 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
-/** It is enough to count the rows up to {@link COUNT_CAP} + 1. */
+/** Returns the count for a number of rows, which may be counted only up to {@link COUNT_CAP} + 1. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
@@ -480,7 +481,7 @@ export const MAX_NOTE = 500;
 export interface PauseFacts {
   /** Who paused the handler, 1 to 200 characters. */
   readonly who?: string | undefined;
-  /** Why, 1 to 500 characters. */
+  /** The reason, 1 to 500 characters. */
   readonly reason?: string | undefined;
   /** When the pause ends by itself, in the future. Default: the pause lasts until `PaymentInbox.resume()`. */
   readonly until?: Date | undefined;
@@ -503,7 +504,7 @@ export interface HandlerPause {
   readonly until: Date | null;
 }
 
-/** A delivery that is pending, running or dead after an attempt that failed or was lost. */
+/** A delivery with an attempt that failed or was lost. Its state is pending, running or dead. */
 export interface FailedDelivery {
   readonly handler: string;
   /** The error of the last attempt that failed or was lost, exactly as stored. */
@@ -535,17 +536,18 @@ export interface InboxActivity {
   /** The deliveries of these events by handler name. Handlers without a delivery are absent. */
   readonly handlers: Readonly<Record<string, RangeCounts>>;
   /**
-   * From this minute on, {@link minutes} counts every event and all attempts of these events. `completeFrom` is the
-   * start of the first minute, unless the inbox has received more than 100,000 events since then, or may have deleted
-   * events that it received since then. Before this minute, only events among the 100,000 newest are counted. Attempts
-   * for events that were received before the first minute are counted if the event is among the 10,000 newest.
+   * From this minute on, {@link minutes} counts every event and all attempts of these events. This is the start of the
+   * first minute, with two exceptions: the inbox has received more than 100,000 events since then, or it may have
+   * deleted events that it received since then. For minutes before `completeFrom`, only events among the 100,000 newest
+   * are counted. Attempts for events that were received before the first minute are counted if the event is among the
+   * 10,000 newest.
    */
   readonly completeFrom: Date;
 }
 
 /**
- * The deliveries of the events that were received in a time range: how many are in each state now, also if they ended
- * later.
+ * The deliveries of the events that were received in a time range: how many are in each state now, even if they ended
+ * after the time range.
  */
 export interface RangeCounts extends Readonly<Record<DeliveryState, number>> {
   /** Number of failed or lost attempts of these deliveries until now. */

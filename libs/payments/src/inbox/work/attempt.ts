@@ -26,8 +26,8 @@ import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/
 import type { HandlerPolicy } from './worker-options.js';
 
 /**
- * Milliseconds that an attempt waits at most for the end of its own commit if the attempt could not be settled. A
- * commit that takes longer has not succeeded, because it still runs the function that was passed to it.
+ * If an attempt could not be settled, it waits at most this many milliseconds for the end of its own commit. A commit
+ * that takes longer has not succeeded, because it still runs the function that the handler passed to it.
  */
 const COMMIT_RESPONSE_MS = 5000;
 /**
@@ -35,7 +35,7 @@ const COMMIT_RESPONSE_MS = 5000;
  * During this time, a process with that version can claim the delivery.
  */
 const OTHER_VERSION_MS = 1000;
-/** Milliseconds after the time limit of a handler. If the handler still runs then, it counts as ignoring its signal. */
+/** A handler that still runs this many milliseconds after its time limit counts as ignoring its signal. */
 const END_MS = 500;
 
 /** The services that all attempts of this process share. */
@@ -199,7 +199,7 @@ export class Attempt {
     await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime).catch(() => {});
     if (this.#commit.done) return this.#committed(failure);
     if (result !== null) this.#logNotStored(failure);
-    // An earlier try to settle, whose response was lost, may have taken effect and made another delivery due.
+    // An earlier attempt to settle may have succeeded and made another delivery due, although its response was lost.
     return { outcome, nextDue: true, retryInMs, failure, observed: 'lost', endedAt };
   }
 
@@ -264,7 +264,7 @@ export class Attempt {
         `overdue ${handler}`,
         () =>
           `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
-          `(${services.ignoringSignal} such handlers in this process). It may overlap with the next attempt. Pass ` +
+          `(${services.ignoringSignal} such handlers in this process). The handler may still run during the next attempt. Pass ` +
           'context.signal to what the handler calls.',
         delivery,
       );
@@ -321,14 +321,17 @@ export class Attempt {
           logger.error(`${line} ${error}${framesOf(thrown)}`, delivery);
           return;
         }
-        // Only the first and the last failure log the stack, because it is the same for each attempt.
+        // The stack is logged only for the first and the last failure, because it is usually the same for each attempt.
         const frames = attempt === 1 ? framesOf(thrown) : '';
         logger.warn(`${failed}; next attempt in ${retryInMs} ms. ${error}${frames}`, delivery);
       },
     };
   }
 
-  /** Retries until the store responds. Once the application closes, tries only once more; `null` means not stored. */
+  /**
+   * Retries until the store responds. After the application began to close, tries only once more. Returns `null` if
+   * nothing was stored.
+   */
   async #settle({ write }: Settlement): Promise<SettleResult | null> {
     const { delivery, services } = this;
     let backoff: Backoff | null = null;
@@ -502,7 +505,7 @@ export class AttemptCommit {
         return result;
       } catch (error) {
         // Usually nothing of the work was stored, so the handler may commit again. If the work was stored and only the
-        // response was lost, the delivery is done, and the store rejects the next commit with `lease_lost`.
+        // response was lost, the delivery is done. The store then rejects the next commit with `lease_lost`.
         this.#state = 'open';
         throw error;
       }

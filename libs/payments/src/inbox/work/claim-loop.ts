@@ -4,9 +4,15 @@ import { describeError } from '../../errors/payments-error.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
-/** The longest time between two claims of an idle process. It bounds the delay after a lost wake-up. */
+/**
+ * The longest time between two claims of an idle process, in milliseconds. If a wake-up is lost, the delay is at most
+ * this long.
+ */
 const MAX_SLEEP_MS = 30_000;
-/** Milliseconds until the next claim if something is due that the last claim did not return. */
+/**
+ * If something is still due after a claim, because the claim did not return it, the next claim follows after this many
+ * milliseconds.
+ */
 const CLAIM_AGAIN_MS = 100;
 
 /** What a {@link ClaimLoop} claims: deliveries, or polls. */
@@ -27,9 +33,9 @@ export interface ClaimSource {
 }
 
 /**
- * Claims what is due, when the loop is woken and when the next delivery or poll becomes due. Sends one claim at a time.
- * A request may wake the loop, but no handler, poll or timer may inherit the `AsyncLocalStorage` of that request,
- * because they do work of other requests.
+ * Claims what is due, each time the loop is woken or a delivery or poll becomes due. Sends one claim at a time. A
+ * request may wake the loop. Handlers, polls and timers must not inherit the `AsyncLocalStorage` of that request,
+ * because they may do the work of other requests.
  */
 export class ClaimLoop {
   readonly #outsideRequests: <R>(work: () => R) => R = AsyncLocalStorage.snapshot();

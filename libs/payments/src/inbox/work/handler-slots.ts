@@ -2,7 +2,7 @@ interface Slots {
   readonly limit: number;
   /** Number of slots that are reserved, taken for a claim, or taken by a running handler. */
   used: number;
-  /** Number of used slots, plus the number of deliveries that are not settled yet although their handler has ended. */
+  /** Number of used slots, plus the number of deliveries whose handler has ended but that are not settled yet. */
   leased: number;
   /** Whether the last claim filled all of its slots, so that more deliveries may be due. */
   backlog: boolean;
@@ -48,7 +48,7 @@ export class HandlerSlots {
     return false;
   }
 
-  /** Names of the handlers without known due deliveries. */
+  /** Names of the handlers that have no due deliveries, as far as is known. */
   get caughtUp(): string[] {
     return this.names.filter((name) => {
       const { backlog, woken } = this.#handlers.get(name)!;
@@ -61,8 +61,9 @@ export class HandlerSlots {
   }
 
   /**
-   * Takes one slot of each of these handlers that has a free slot and no known backlog. If a delivery may have become
-   * due since the last claim, leaves one slot for the next claim. Returns the handlers whose slot was taken.
+   * Takes one slot of each of these handlers, unless the handler has no free slot or a known backlog. If a delivery of
+   * the handler may have become due since the last claim, leaves one slot for the next claim. Returns the handlers
+   * whose slot was taken.
    */
   reserve(handlers: readonly string[]): string[] {
     return handlers.filter((handler) => {

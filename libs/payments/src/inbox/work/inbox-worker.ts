@@ -45,7 +45,9 @@ export class OutcomeWatches {
     return watch;
   }
 
-  /** Abandons all watches, including later watches, because a drained worker runs no more attempts. */
+  /**
+   * Ends the wait of all watches, including watches that start later, because a drained worker runs no more attempts.
+   */
   abandon(): void {
     this.#abandoned = true;
     for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
@@ -107,7 +109,7 @@ export interface RunDueResult {
   readonly more: boolean;
 }
 
-/** How much of a handler runs in one process. */
+/** The load of one handler in one process. */
 export interface HandlerLoad {
   readonly name: string;
   /** Number of running attempts. */
@@ -380,7 +382,7 @@ export class InboxWorker {
     if (wanted.length === 0) return false;
     let suspect: ClaimedDelivery | null;
     let claimed: ClaimedDelivery[];
-    // An id that retires during a claim would lose the deliveries that the claim returns.
+    // If an id retired during a claim, the deliveries that the claim returns would be lost.
     this.#heartbeat.use(workerId);
     try {
       suspect = await this.#claimSuspect(
@@ -412,9 +414,9 @@ export class InboxWorker {
 
   /**
    * Claims a suspect before other deliveries, unless this process already runs a suspect. A suspect may have caused the
-   * death of its process. Because a process runs only one suspect at a time, an attempt of only one suspect is counted
-   * if this process dies. The store looks at the handlers in turn, so a random one is the first: the suspects of one
-   * handler may end process after process, and must not keep the suspects of the others waiting.
+   * death of its process. A process runs only one suspect at a time, so that if the process dies, only the attempt of
+   * this suspect is counted. The suspects of one handler may end one process after another, and must not delay the
+   * suspects of the other handlers. Therefore, the order of the handlers in each claim is random.
    */
   async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
     const handlers = free.filter((handler) => this.#withSuspects.has(handler));
@@ -479,7 +481,7 @@ export class InboxWorker {
     try {
       await this.store.release(delivery);
     } catch (error) {
-      // Otherwise heartbeats of that id would keep the lease, and no process would run the delivery.
+      // Otherwise, the heartbeats of that id would renew the lease, and no process would run the delivery.
       this.#heartbeat.replace(id);
       this.#services.throttled.warn(
         'release',
@@ -494,7 +496,10 @@ export class InboxWorker {
     this.#claimIfWanting();
   }
 
-  /** If there is no id to claim with now, returns `null` and sends a heartbeat outside of the request. */
+  /**
+   * Returns the id to claim with. If there is none now, returns `null` and sends a heartbeat outside of the async
+   * context of the request.
+   */
   #currentId(): string | null {
     const { current } = this.#heartbeat;
     if (current === null) this.#outsideRequests(() => this.#heartbeat.renew());

@@ -12,7 +12,7 @@ const RETIRE_MS = 2000;
 
 /**
  * Milliseconds that are added to the time between heartbeats, because a timer may run up to 1 ms early. With SQLite,
- * the fourth heartbeat after another process has died must find that the lease of that process has ended.
+ * when another process has died, the fourth heartbeat after that must find that the lease of that process has ended.
  */
 const TIMER_MS = 2;
 
@@ -81,8 +81,8 @@ export class WorkerHeartbeat {
 
   /**
    * Sends a heartbeat after a pause in which the process may have been frozen. A late heartbeat declares no worker
-   * dead, and a process that is frozen between its heartbeats would send only late heartbeats. Such a process therefore
-   * registers under a new id instead.
+   * dead. A process that is frozen between its heartbeats would send only late heartbeats, so it registers under a new
+   * id instead.
    */
   resume(): void {
     if (this.#id !== null && !this.#fresh && !this.#failing) this.replace(this.#id);
@@ -196,7 +196,7 @@ export class WorkerHeartbeat {
 
   async #register(): Promise<void> {
     const { store, leaseMs } = this.worker;
-    // Each try uses a new id, because a try that failed may have taken effect.
+    // Each attempt to register uses a new id, because a failed attempt may have taken effect.
     const id = randomUUID();
     const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
     this.worker.catalog.set(catalog);

@@ -28,7 +28,8 @@ export class MemoryEvent {
   position = 0;
 
   /**
-   * `receivedMs` is by the wall clock, `receivedAt` by the monotonic clock. `seq` numbers events in order of receipt.
+   * `receivedMs` is on the wall clock, `receivedAt` on the monotonic clock. `seq` is the number of the event in the
+   * order of receipt.
    */
   constructor(
     public event: IncomingEvent,
@@ -116,8 +117,8 @@ class OrderingKey implements Queued<OrderingKey> {
 /** The deliveries of one handler, by ordering key. */
 export class HandlerQueue {
   /**
-   * The ordering keys with pending deliveries, except keys whose first delivery is due while another delivery of the
-   * key runs.
+   * The ordering keys with pending deliveries. A key is left out while one of its deliveries runs and another one is
+   * due.
    */
   readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
     dueBefore(a.pending!.first!, b.pending!.first!),
@@ -126,7 +127,7 @@ export class HandlerQueue {
 
   constructor(readonly name: string) {}
 
-  /** On the monotonic clock; `Infinity` if no delivery can become claimable. */
+  /** When the next delivery becomes claimable, on the monotonic clock; `Infinity` if none can. */
   get nextDueAt(): number {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
@@ -155,7 +156,10 @@ export class HandlerQueue {
     if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
   }
 
-  /** Returns whether another delivery with the same ordering key is now claimable. The delivery itself may be new. */
+  /**
+   * Updates the queue after the state of a delivery changed. Returns whether another delivery with the same ordering
+   * key is now claimable.
+   */
   move(row: MemoryDelivery, state: DeliveryState, now: number, dueAt = row.dueAt): boolean {
     const { key } = row;
     key.queue?.delete(key);

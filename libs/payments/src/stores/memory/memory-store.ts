@@ -57,8 +57,8 @@ const WARNING =
 /**
  * Keeps events in the memory of this process. The inbox needs no set-up, and a restart loses all stored events. No
  * payment is lost, because the sender gets a 2xx response only after every handler has succeeded, and otherwise repeats
- * the event. However, the handlers run again for a copy of an event from before the restart, even if an attacker
- * replays the event. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is more
+ * the event. However, the handlers run again for a copy of an event that was handled before the restart, even if an
+ * attacker sends the copy. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is more
  * likely than a replay.
  *
  * Use this inbox for tests, for development, and for applications whose handlers are quick and idempotent. Under

@@ -18,10 +18,10 @@ export const MIGRATIONS: readonly ((schema: string) => string)[] = [version1];
 
 /**
  * Returns the SQL that creates the functions. A migration runs its steps and then creates all functions again.
- * Therefore, a change of a function needs a new version of the schema, but the step to this version may be empty. A
- * process of the previous version calls the same functions until it ends. Therefore, a function must keep its
- * parameters and results. A function with other parameters may have the same name, because PostgreSQL then keeps both
- * functions. A function with other results needs another name.
+ * Therefore, a change of a function needs a new version of the schema, but the step to this version may be empty.
+ * Processes of the previous version call the same functions until they end, so a function must keep its parameters and
+ * results. A new function with other parameters may have the same name, because PostgreSQL then keeps both functions. A
+ * new function with other results needs another name.
  */
 export function functions(name: string): string {
   const schema = quoted(name);
@@ -39,9 +39,12 @@ export function functions(name: string): string {
 
 /** The timeout of a statement of the migration, in milliseconds. Waits for locks have a shorter timeout. */
 const MIGRATION_MS = 300_000;
-/** The time for which one try waits for a lock, in milliseconds. Receives may have to wait during this time. */
+/**
+ * The time for which one attempt to migrate waits for a lock, in milliseconds. Receives may have to wait during this
+ * time.
+ */
 const LOCK_MS = 1000;
-/** The pause between two tries, in milliseconds. Receives run during the pause. */
+/** The pause between two attempts to migrate, in milliseconds. Receives run during the pause. */
 const PAUSE_MS = 1000;
 const MAX_TRIES = 120;
 

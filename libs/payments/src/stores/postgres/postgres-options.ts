@@ -55,9 +55,9 @@ export interface PostgresInboxOptions {
   connectionString?: string;
   /**
    * The application's own pool of `pg`. The inbox does not close it. Add a listener for the event `error` of the pool.
-   * Otherwise, after the inbox has closed, a connection that the server cuts would end the process. The inbox opens one
-   * more connection with the options of the pool, on which it receives notifications of new deliveries. Default: a pool
-   * of the inbox's own.
+   * Without this listener, if the server cuts a connection after the inbox has closed, the process ends. The inbox
+   * opens one more connection, outside of the pool but with its options, to receive notifications of new deliveries.
+   * Default: a pool of the inbox's own.
    */
   pool?: Pool;
   /**

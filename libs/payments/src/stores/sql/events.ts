@@ -227,7 +227,7 @@ export class SqlEvents {
       `SELECT 'stale', NULL, ${without('stale')}`,
       `SELECT 'oldest', NULL, ${dialect.now('wall')} - e.received_at FROM ${event} e WHERE e.seq = (${oldest})`,
       `SELECT 'paused', p.facts, p.paused_at FROM ${this.#table('pause')} p`,
-      // This count needs no cap, because the slots of the workers limit the number of running deliveries.
+      // The count of running deliveries needs no cap, because the slots of the workers limit it.
       `SELECT 'running', d.handler, count(*) ${running} GROUP BY d.handler`,
       ...this.database.dialect.layout.queues.map(
         ({ state, index, condition, indexed = condition }) =>
@@ -419,7 +419,10 @@ export class SqlEvents {
     return found.size <= SLICE ? [...found] : null;
   }
 
-  /** Returns about the newest {@link AMOUNTS_READ} events that meet a condition. Stops if they are too many. */
+  /**
+   * Returns the events that meet a condition, among about the newest {@link AMOUNTS_READ} events. Stops if too many
+   * events meet it.
+   */
   async #newest(connection: SqlConnection, [index, sql, ...values]: Condition): Promise<number[]> {
     const newest = await connection.get<{ readonly seq: number | null }>(
       `SELECT max(e.seq) AS seq FROM ${this.#table('event')} e`,

@@ -623,8 +623,8 @@ function prefixesOf(text: string): Condition[] {
 function timesOf({ from, to }: ExpectationFilter, after: Position | null): Condition[] {
   const found: Condition[] = [];
   if (from !== undefined) found.push([null, 'x.created_at >= ?::bigint', from.getTime()]);
-  // With an earlier position, the condition on `to` is left out, because SQLite would otherwise read the index from
-  // `to` on.
+  // If the position of the page is before `to`, the condition on `to` is left out. Otherwise, SQLite would read the
+  // index from `to` on.
   if (to !== undefined && !(after !== null && after.created_at < to.getTime())) {
     found.push([null, 'x.created_at < ?::bigint', to.getTime()]);
   }

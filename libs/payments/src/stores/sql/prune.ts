@@ -3,10 +3,13 @@ import { MAX_DISORDER_MS } from '../../inbox/store/stored-event.js';
 import { SqlRecords } from './records.js';
 import type { SqlDatabase } from './sql-connection.js';
 
-/** Old events that one slice reads. Unfinished events are not pruned, and there may be millions of them. */
+/**
+ * Number of old events that one slice reads. It has a limit, because unfinished events are not pruned, and there may be
+ * millions of them.
+ */
 const SLICE = 1000;
 
-/** Events that one slice prunes. The number is low, because a receive may have to wait for the slice. */
+/** Number of events that one slice prunes. It is low, because a receive may have to wait for the slice. */
 const MAX_PRUNED = 100;
 
 type Request = Parameters<InboxStore['prune']>[0];
@@ -18,7 +21,7 @@ export interface PruneRequest extends Request {
 
 export interface Pruned {
   readonly changed: number;
-  /** Whether all old events and one slice of the kept events have been read. */
+  /** Whether this call has read all old events and, after them, one slice of the kept events. */
   readonly done: boolean;
   /** The number of the kept event that was read last. */
   readonly lastKept: number;
@@ -43,9 +46,9 @@ export class Pruning {
 
 /**
  * Deletes ended expectations and expired tombstones, then the bodies of old events, and then the bodies of kept events
- * that have finished since. One call deletes at most `limit` of these expectations, tombstones and bodies. The class
- * reads each event once, in the order of the event numbers, and adds the events that it cannot prune to the table
- * `kept`.
+ * (see below) whose deliveries have finished meanwhile. One call deletes at most `limit` of these expectations,
+ * tombstones and bodies. The class reads each event once, in the order of the event numbers, and adds the events that
+ * it cannot prune to the table `kept`.
  */
 export class SqlPruning {
   constructor(private readonly database: SqlDatabase) {}
@@ -137,8 +140,7 @@ export class SqlPruning {
   ): Promise<OldEvent[]> {
     const now = this.database.dialect.now('wall');
     const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
-    // A subquery, because PostgreSQL runs a subquery for each number. With a join, PostgreSQL could read all
-    // deliveries.
+    // This is a subquery, because PostgreSQL runs it for each number. For a join, PostgreSQL could read all deliveries.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
     return this.database.transaction((connection) =>

@@ -8,7 +8,7 @@ import { fromStored, toStored } from './sql-connection.js';
 import type { SqlConnection } from './sql-connection.js';
 
 interface RecordRow extends Pick<StoredRecord, 'key' | 'version' | 'body'> {
-  /** By the store clock. */
+  /** When the record was last changed, by the store clock. */
   readonly changed_at: number;
   readonly age_ms: number;
 }

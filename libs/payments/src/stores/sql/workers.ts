@@ -31,7 +31,10 @@ export const REMOVE_WORKER: CatalogChange = {
   ],
 };
 
-/** `$2` is the grace period in milliseconds. After it, the next heartbeat of any worker removes the retired worker. */
+/**
+ * `$2` is the grace period in milliseconds. When it is over, the next heartbeat of any worker removes the retired
+ * worker.
+ */
 export const RETIRE: CatalogChange = {
   name: 'retire',
   types: ['uuid', 'bigint'],

@@ -22,8 +22,8 @@ const TURN_MS = 10;
 /** A write that waits for the thread. */
 interface Write extends Call {
   /**
-   * The time after which the thread must not begin the write, by `performance.now()`. The time is real time, because
-   * the write waits for a disk.
+   * The time after which the thread must not begin the write, on the clock `performance.now()`. A clock of the runtime
+   * is not used, because the write waits for a real disk.
    */
   readonly until: number;
   /**
@@ -99,7 +99,7 @@ export class SqliteFile {
 
   async #commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     const { busyTimeoutMs } = this.settings;
-    // The commit may run in the async context of another handler, whose write shares the turn with this commit.
+    // The commit may run in the async context of another handler, if a write of that handler is in the same turn.
     const inHandlersContext = AsyncLocalStorage.snapshot();
     const attempt: CommitAttempt<R> = {};
     /** Tries to commit, unless the turn is over. Returns whether the commit has succeeded. */

@@ -12,8 +12,8 @@ import { adopt } from './thread/messages.js';
 import type { Call } from './thread/messages.js';
 
 /**
- * Returns a constant instead of the clock of the machine. The time of an operation in memory needs no correction by a
- * clock, because the operation never waits for a lock.
+ * Replaces the clock of the machine by a constant. An operation in memory never waits for a lock, so its time needs no
+ * correction.
  */
 const machineMs = (): number => 0;
 

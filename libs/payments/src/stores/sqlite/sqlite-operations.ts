@@ -54,7 +54,7 @@ type Operations = {
   >;
 };
 
-/** Returns a function that returns the operation that calls a method of a new object. */
+/** Creates an operation that calls a method of a new object. */
 const methodsOf =
   <T>(create: (sql: SqliteSql) => T) =>
   (method: keyof T, rule: Rule): Operation<unknown[]> => [
@@ -140,7 +140,7 @@ export function forwarding<Prefix extends keyof Forwarded>(
       value(this: Forwarding, ...args: unknown[]) {
         return this.run(name, args);
       },
-      // Writable, as the methods of a class are, so that a test can replace a method.
+      // The property is writable, as the methods of a class are, so that a test can replace the method.
       writable: true,
     });
   }

@@ -157,8 +157,8 @@ class SqliteExpectations extends forwarding('expectations.') {
 }
 
 /**
- * The part of an application's transaction that the store uses. `node:sqlite` and `better-sqlite3` each have one of the
- * flags.
+ * The part of an application's transaction that the store uses. `node:sqlite` has one of the two flags, and
+ * `better-sqlite3` has the other.
  */
 interface ApplicationTransaction extends DriverDatabase {
   readonly isTransaction?: unknown;
@@ -170,7 +170,8 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
   if (typeof found?.prepare !== 'function') {
     throw new TypeError(
       '"tx" has no method "prepare". For a SQLite inbox, pass the transaction that context.commit passes to its ' +
-        "callback, or a DatabaseSync of node:sqlite or a Database of better-sqlite3 on the inbox's file, after BEGIN.",
+        "callback, or your own connection to the inbox's file, on which you have run BEGIN: a DatabaseSync of node:sqlite or " +
+        'a Database of better-sqlite3.',
     );
   }
   if (found.isTransaction === false || found.inTransaction === false) {

@@ -14,7 +14,10 @@ import type { ObservedInbox, PaymentsObserver } from '../observers.js';
 
 /** Upper bounds of the buckets of durations, in seconds. */
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-/** Bounds up to three days, because retries last for days. */
+/**
+ * Upper bounds of the buckets of times that include retries, in seconds. The largest is three days, because retries
+ * last for days.
+ */
 const LONG = [...SHORT.slice(1), 300, 900, 3600, 10_800, 43_200, 86_400, 259_200];
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -42,8 +45,8 @@ const MEASURED = [
 type Measurements = Required<Pick<PaymentsObserver, (typeof MEASURED)[number]>>;
 
 /**
- * An observer that records counters and histograms. The observer creates all counters and histograms at its first call,
- * because those that are created before the SDK has started never record anything.
+ * An observer that records counters and histograms. The observer creates all counters and histograms when it is first
+ * called. If they were created before the SDK has started, they would never record anything.
  */
 export function measurements(meter: () => Meter, withCompany: boolean): Measurements {
   let created: Measurements | undefined;
@@ -183,7 +186,7 @@ class BoundedValues {
   }
 }
 
-/** Minimum time between two reads of the store, in milliseconds, for any number of readers. */
+/** Minimum time between two reads of the store, in milliseconds. It does not depend on the number of readers. */
 const READ_EVERY_MS = 1000;
 
 /** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */

@@ -104,7 +104,7 @@ function call({ company, method, path, baseUrl }: Operation<'call'>): SpanPlan {
   };
 }
 
-/** The span begins a new trace, because the worker may have been woken in the context of any request. */
+/** The span begins a new trace, because the current context may belong to an unrelated request that woke the worker. */
 function poll(info: Operation<'poll'>): SpanPlan {
   return {
     name: 'poll',

@@ -125,8 +125,8 @@ export class Connection {
     /** Whether the server keeps prepared statements for this connection. */
     private readonly prepares: boolean,
   ) {
-    // The pool listens for errors of idle connections only, and an error event without a listener ends the process. The
-    // statement that runs when the error occurs rejects.
+    // The pool listens for errors of idle connections only, and an error event without a listener ends the process. A
+    // statement that runs when an error occurs rejects.
     client.on('error', this.#ignoreError);
   }
 
@@ -159,7 +159,9 @@ export class Connection {
   }
 }
 
-/** If a transaction of the inbox's own pool is idle for longer, its process must be hanging. */
+/**
+ * If a transaction on a connection of the inbox's own pool is idle for longer than this, its process must be hanging.
+ */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
 /** The maximum number of repeats of a statement that had no effect because of a deadlock or a conflict. */
@@ -302,9 +304,9 @@ export class ConnectionSource {
   #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
-      // The parameter of `connect` is a callback, because the pool calls a callback immediately. The pool has just
-      // removed its own error listener, and the packet that ended the handshake may also end the connection. A promise
-      // would resolve too late for that error event.
+      // `connect` gets a callback, because the pool calls it immediately. By then, the pool has removed its own error
+      // listener, and the packet that ended the handshake may also end the connection. A promise would resolve too late
+      // to listen for that error event.
       pool.connect((error, client) => {
         if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
         else reject(error ?? new Error('the pool returned neither a connection nor an error'));

@@ -13,11 +13,14 @@ import {
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**
- * The maximum number of deliveries that one claim leases for a handler. A claim locks the ordering keys that it checks,
- * and the lock table of the database has a limited size.
+ * The maximum number of deliveries that one claim leases for a handler. It is needed, because a claim locks the
+ * ordering keys that it checks, and the lock table of the database has a limited size.
  */
 const MAX_CLAIM = 500;
-/** Milliseconds from which a search counts as slow. Without dead index entries, a search takes less than 1 ms. */
+/**
+ * A search that takes at least this many milliseconds counts as slow. Without dead index entries, a search takes less
+ * than 1 ms.
+ */
 const SLOW_MS = 10;
 /**
  * A claim starts this many milliseconds before its cursor. A transaction commits later than the times that it writes.
@@ -28,9 +31,15 @@ const OVERLAP_MS = 1000;
  * While searches are slow, one claim in this many milliseconds starts at the first delivery instead of at its cursor.
  */
 const FULL_SEARCH_MS = 5000;
-/** A claim searches again for a handler after it found deliveries that it could not lease. */
+/**
+ * Maximum number of searches of one claim for a handler. A claim searches again if it found deliveries that it could
+ * not lease.
+ */
 const MAX_SEARCHES = 8;
-/** The next search reads at least this many deliveries after a search found busy keys, which may have long backlogs. */
+/**
+ * If a search found busy keys, the next search reads at least this many deliveries, because such keys may have long
+ * backlogs.
+ */
 const MIN_WINDOW = 200;
 
 /** The columns of a leased delivery. */
@@ -45,9 +54,9 @@ const CLAIMED_VALUES = `
 
 /**
  * The columns that an UPDATE sets to lease a delivery `d`. The new token is the time, or the old token plus one if that
- * is greater. After a failover to a replica that has lost the last commits, tokens and numbers of events are lower
- * again. With the time as the token, an attempt from before the failover cannot settle a delivery that was leased after
- * the failover.
+ * is greater. The reason is a failover to a replica that has lost the last commits, after which stored tokens and
+ * numbers of events are lower again. With the time as the token, an attempt from before the failover cannot settle a
+ * delivery that was leased after it.
  */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
@@ -174,8 +183,9 @@ export class ClaimCursors {
 /**
  * The function `claim` leases deliveries, with several statements in one round trip. No statement waits for the lock of
  * a key or for a row. `ordering.ts` describes the locks. In addition to the deliveries, `claim` returns a row for each
- * handler. This row has the duration of the first search, and a cursor before which the claim found no due delivery.
- * With `p_suspects`, `claim` leases only suspects, of the first handler that has a free one.
+ * handler. This row has the duration of the first search, and a cursor: the claim found no due delivery before this
+ * time. With `p_suspects`, `claim` leases only suspects, and only of the first handler that has a suspect that can be
+ * leased.
  */
 export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[],

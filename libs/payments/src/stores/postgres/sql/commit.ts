@@ -25,7 +25,10 @@ import { leaseLost } from '../../sql/workers.js';
  */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
-/** This setting lasts until the end of the transaction. If it is missing, the work has ended the transaction. */
+/**
+ * A setting that lasts until the end of the transaction. If it is missing afterwards, the work has ended the
+ * transaction.
+ */
 const TRANSACTION_MARK = 'nestjs_payments.commit';
 
 /** The result of the statement that settles the delivery if the work has ended the transaction. */
@@ -78,7 +81,7 @@ export function committing(
     return committed(done);
   }
 
-  /** Runs the work in a transaction of the application's ORM or query builder, which commits. */
+  /** Runs the work in a transaction of the application's ORM or query builder, which commits the transaction. */
   async function commitWith<R>(
     run: RunTransaction,
     lease: Lease,
@@ -237,7 +240,7 @@ function doneOf(response: Parameters<typeof firstValueOf>[0], lease: Lease): num
   throw leaseLost(lease);
 }
 
-/** Whether an earlier statement of the transaction failed and the work caught the error. */
+/** Whether the error means that an earlier statement of the transaction failed, and that the work caught its error. */
 function isAborted(error: unknown): boolean {
   return sqlStateOf(error) === '25P02';
 }

@@ -92,9 +92,9 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
            fulfilled_type = e.event_type, fulfilled_transaction = e.ordering_key, ${UNSCHEDULED}`;
 
 /**
- * The function `fulfil` fulfils the expectations of received events. The function runs after all other statements of
- * `receive` that lock rows, and locks expectations in the order of their numbers, so that no two transactions can
- * deadlock. `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an
+ * The function `fulfil` fulfils the expectations of received events. So that two transactions cannot deadlock, the
+ * function runs after all other statements of `receive` that lock rows, and locks expectations in the order of their
+ * numbers. `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an
  * expectation only if it is a duplicate of a stored event. For each fulfilled expectation, the result contains the
  * position of the event and the fields of the expectation. The function inherits the settings of the functions that
  * call it; see BY_INDEX.

@@ -38,11 +38,10 @@ export const TURNED_OFF = [
 ];
 
 /**
- * The settings of frequently called functions. The statistics of a queue are misleading, because PostgreSQL may collect
- * them when the indexes of unfinished deliveries are empty. A plan that is based on these statistics later reads a
- * whole backlog. With these settings, every plan uses the indexes, for any statistics.
- * `test/e2e/postgres/plans.spec.ts` fails without the settings. A function that only these functions call inherits the
- * settings, because setting and resetting them takes time.
+ * The settings of frequently called functions. PostgreSQL may collect its statistics when the indexes of unfinished
+ * deliveries are empty. A plan that is based on these statistics later reads a whole backlog. With these settings,
+ * every plan uses the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without the settings. A
+ * function that only these functions call inherits the settings, because setting and resetting them takes time.
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
@@ -61,9 +60,9 @@ export const NEEDS_READ_COMMITTED = `IF ${IS_STRICT} THEN
   END IF;`;
 
 /**
- * Returns a condition that the planner cannot match with a partial index. Otherwise, a statement that should find its
- * row by the primary key could read an index of unfinished deliveries, if this index was empty when the statistics were
- * collected.
+ * Returns a condition that the planner cannot match with a partial index. Otherwise, PostgreSQL may read a partial
+ * index of unfinished deliveries instead of the primary key: if this index was empty when the statistics were
+ * collected, reading it looks cheap.
  */
 export function withoutPartialIndex(condition: string): string {
   return `COALESCE(${condition}, false)`;
@@ -77,8 +76,8 @@ export function withoutPartialIndex(condition: string): string {
 export const LOOKED_UP = 'OFFSET 0';
 
 /**
- * SQL: whether a pending delivery `d` is claimable when it is due: as a suspect if `suspect` is 1, or as another
- * delivery if it is 0. The index `delivery_due` finds these deliveries by handler and `suspect`.
+ * SQL: whether a delivery `d` is pending and becomes claimable when it is due. With `suspect` 1, only suspects match;
+ * with 0, only other deliveries. The index `delivery_due` finds these deliveries by handler and `suspect`.
  */
 export const isClaimable = (suspect: 0 | 1 | 'v_suspect'): string =>
   `d.state = 'pending' AND NOT d.waiting AND least(d.crashes, 1) = ${suspect}`;
@@ -163,7 +162,7 @@ export const dialectOf = (schema: string): SqlDialect => ({
   layout: layoutOf(schema),
 });
 
-/** Conditions that change a setting until the end of the transaction. */
+/** SQL conditions that are always true. As a side effect, they change a setting until the end of the transaction. */
 const COMMITS = {
   durably: `(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'on', true) <> '')`,
   lazily: `set_config('synchronous_commit', 'off', true) <> ''`,

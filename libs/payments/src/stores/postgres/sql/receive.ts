@@ -23,7 +23,7 @@ import { BY_INDEX, isOnceOf, LOOKED_UP, NEEDS_READ_COMMITTED, NOW_MS } from './p
 
 /**
  * The maximum number of times that the function `receive` runs for one batch. Two rounds are enough, unless tombstones
- * are pruned or other processes store copies of the same events between the rounds.
+ * are pruned between the rounds, or other processes store copies of the same events between them.
  */
 const MAX_ROUNDS = 5;
 
@@ -36,8 +36,8 @@ interface NewEvent {
   readonly ordering: string | null;
   readonly digest: Buffer;
   /**
-   * Whether no earlier event in the statement has the same id or, if the type is handled once, the same transaction and
-   * type.
+   * Whether the event is the first in the statement with its id and, if its type is handled once, with its transaction
+   * and type.
    */
   readonly first: boolean;
 }
@@ -267,8 +267,8 @@ const eventRows = (...columns: string[]): string =>
 /**
  * The function `receive` stores the events that are new. The function returns one row: the number of each stored event,
  * whether each delivery was leased to its worker, and the outcomes of the events that were not stored. The function has
- * several small statements, because PostgreSQL takes longer to set up one join of all these arrays than to run the
- * join.
+ * several small statements instead of one join of all these arrays, because PostgreSQL would take longer to set up that
+ * join than to run it.
  *
  * Events are numbered in the order of the batch, which is the order of lists and claims. Events are inserted in an
  * order that is the same for all processes, so that two processes with the same events or transactions do not deadlock.

@@ -15,7 +15,7 @@ import { isValueError, PostgresInboxError, prepared } from '../connection/connec
 import { BY_INDEX, IS_STRICT, NOW_MS, withoutPartialIndex } from './postgres-sql.js';
 import { MAX_DELAY_MS, toStored } from '../../sql/sql-connection.js';
 
-/** Milliseconds between two tries to write an outcome while another transaction has locked the delivery. */
+/** Milliseconds between two attempts to write an outcome while another transaction has locked the delivery. */
 const LOCKED_RETRY_MS = 10;
 
 interface LeaseOutcome {
@@ -89,8 +89,8 @@ function indexesOf(array: string | null | undefined): Set<number> {
 }
 
 /**
- * SQL for the history of a delivery `d` with one more attempt; a full history loses its oldest attempt. The arguments are
- * SQL. `outcome` is a code of `HistoryEntry`: d for done, f for failed, l for lost.
+ * SQL for the history of a delivery `d` with one more attempt. If the history is full, its oldest attempt is removed.
+ * The arguments are SQL. `outcome` is a code of `HistoryEntry`: d for done, f for failed, l for lost.
  */
 export function historyWith(endedAt: string, outcome: string, error?: string): string {
   const startedAt = `COALESCE(d.started_at, ${endedAt})`;
@@ -124,8 +124,8 @@ export const FINISHED = {
 } as const;
 
 /**
- * The function `settle` writes outcomes. The function does not wait for a locked row, because the lock may last long
- * and the other outcomes do not depend on the row.
+ * The function `settle` writes outcomes. The function skips a locked row, because the lock may last long, and the
+ * outcomes of other rows must not wait for it.
  */
 export const settleFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.settle(${SETTLE_PARAMETERS})

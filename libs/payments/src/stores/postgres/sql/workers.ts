@@ -6,7 +6,10 @@ import type { ConnectionSource, ResultRow } from '../connection/connection-sourc
 import { BY_INDEX, dialectOf, isClaimable, NEEDS_READ_COMMITTED, NOW_MS } from './postgres-sql.js';
 import { historyWith } from './settle.js';
 
-/** Milliseconds from which a search for lost deliveries counts as slow. A search usually takes a few milliseconds. */
+/**
+ * A search for lost deliveries that takes at least this many milliseconds counts as slow. A search usually takes a few
+ * milliseconds.
+ */
 const SLOW_MS = 1000;
 /** The pause after a slow search, as a multiple of the duration of the search. */
 const SLOW_PAUSE = 3;

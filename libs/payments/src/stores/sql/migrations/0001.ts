@@ -28,15 +28,21 @@ export interface TableDialect {
   readonly pruned: string;
   /** The columns of the index of the only event of a transaction and type. */
   readonly once: string;
-  /** The columns of the index of the running deliveries: the ordering key and the handler, in the order of statements. */
+  /**
+   * The columns of the index of the running deliveries: the ordering key and the handler, in the order in which the
+   * statements of the database compare them.
+   */
   readonly orderingAndHandler: string;
   /** The part of a text that an index contains. */
   readonly indexed: (text: string) => string;
-  /** The last column of an index in the order of `seq`; empty if each index is in this order already. */
+  /**
+   * The last column of an index whose entries must be in the order of `seq`; empty if the database has every index in
+   * this order.
+   */
   readonly inOrder: string;
   /** The text after the columns of a table. */
   readonly options: string;
-  /** The same for a table that is read by its primary key, which is not a number. */
+  /** The text after the columns of a table that is read by its primary key, if this key is not a number. */
   readonly optionsOfKeyed: string;
 }
 

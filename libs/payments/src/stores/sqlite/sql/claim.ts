@@ -9,7 +9,7 @@ import { beganToWait, isOrderingRunning } from './ordering.js';
 import { fromStored } from '../../sql/sql-connection.js';
 import { isLive, unpaused } from './workers.js';
 
-/** After a claim has marked this many deliveries of a handler as waiting, it stops, and the next claim continues. */
+/** A claim stops after it has marked this many deliveries of a handler as waiting. The next claim continues. */
 const MAX_WAITING = 500;
 
 const MAKE_WAIT =
@@ -76,7 +76,10 @@ interface LeasedRow {
 /** Finds the trace context in the JSON of stored headers, in which quotes within values are escaped. */
 const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
-/** This transaction has found the pending delivery, so no other connection has changed the delivery since. */
+/**
+ * Leases a pending delivery that this transaction has found, so that no other connection can have changed the delivery
+ * since.
+ */
 function lease(
   { connection, times }: SqliteSql,
   seq: number,

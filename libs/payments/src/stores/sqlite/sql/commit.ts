@@ -102,7 +102,8 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
       types.isPromise(result) ||
       typeof (result as PromiseLike<unknown> | null)?.then === 'function';
     if (isPromise) {
-      // The callback continues without a transaction. If its promise rejects later, the process must not exit.
+      // The rest of the callback runs without a transaction. If the promise of the callback rejects later, the process
+      // must not exit.
       Promise.resolve(result).catch(() => {});
       throw new TypeError(
         'The callback of context.commit returned a promise. On SQLite it must be synchronous: await everything ' +
@@ -225,8 +226,8 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 /**
  * Makes SQLite reject every statement that would end the transaction or change how the connection works, while `inUse`
  * returns true. Such a statement is rejected at any place in a script. On a version of Node without `setAuthorizer`,
- * this function has no effect. There, a statement that ends the transaction makes the release of the commit's savepoint
- * fail.
+ * this function has no effect. On such a version, if a statement ends the transaction, the release of the commit's
+ * savepoint fails.
  */
 export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {

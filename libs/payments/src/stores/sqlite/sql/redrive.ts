@@ -16,7 +16,7 @@ interface EventRow {
   readonly stale: 0 | 1;
 }
 
-/** If the ordering key of a delivery is busy, the next claim makes the delivery wait. */
+/** Redrives deliveries. If the ordering key of a delivery is busy, the next claim marks the delivery as waiting. */
 export function redrive(
   sql: SqliteSql,
   selections: readonly DeliverySelection[],

@@ -28,8 +28,8 @@ export async function heartbeat(sql: SqliteSql, workerId: string): Promise<Heart
 }
 
 /**
- * Records the heartbeats of all workers, because the age of a heartbeat counts from the first time that the heartbeat
- * was read. Call this function after a change of the workers. Returns `changed`, the result of that change.
+ * Reads and records the heartbeats of all workers. The age of a heartbeat counts from the time when it was first read.
+ * Call this function after a change of the workers. Returns `changed`, the result of that change.
  */
 export function noteHeartbeats<T>(sql: SqliteSql, changed: T): T {
   deadWorkers(sql);

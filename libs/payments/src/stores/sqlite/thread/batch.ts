@@ -39,7 +39,8 @@ export async function runRead(
 
 /**
  * The milliseconds by which the stored clock may differ from the clock of the calls. If the stored clock is further
- * behind, a batch stores a later clock. If the stored clock is further ahead, the store gets the stored clock.
+ * behind, a batch stores the clock of the calls. If the stored clock is further ahead, the thread sends it to the
+ * store.
  */
 const CLOCK_SLACK_MS = 500;
 
@@ -53,8 +54,8 @@ const CLOCK_SLACK_MS = 500;
  * process has a later clock, and the calls use that clock. If the stored clock is too far behind, the transaction
  * stores the clock of the calls.
  *
- * Operations may be async functions, but they await only promises that are already resolved. Therefore, no message is
- * read before the end of the batch.
+ * Operations may be async functions, but they await only promises that are already resolved. Therefore, the thread
+ * reads no message before the end of the batch.
  */
 export async function runBatch(
   connection: SqliteConnection,

@@ -197,7 +197,7 @@ export class SqliteSql implements SqlDatabase {
     return this.connection.run(sql, toBound(sql, parameters, this.times));
   }
 
-  /** A write runs in a transaction already, and a read needs none. */
+  /** Begins no transaction: a write runs in a transaction already, and a read needs none. */
   transaction<T>(work: (sql: SqliteSql) => Promise<T>): Promise<T> {
     return work(this);
   }
@@ -238,12 +238,14 @@ export function dialectAt({ wall, clock }: Times): SqlDialect {
   };
 }
 
-/** Lets the thread run the messages that have arrived. */
+/** Waits until the thread has run the messages that have arrived. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The numbers of the times in a statement of `stores/sql/`. Its other parameters have lower numbers. */
+/**
+ * The numbers of the parameters for the times in a statement of `stores/sql/`. Its other parameters have lower numbers.
+ */
 const [WALL, CLOCK] = [98, 99];
 
 /** Returns the parameters of a statement of `stores/sql/`. */
@@ -279,8 +281,8 @@ export function retryWhileBusy<T>(ms: number, act: () => T): T {
 }
 
 /**
- * Blocks the thread for a few milliseconds if another connection holds the lock. Returns `false`, without waiting,
- * after any other error or after `end`.
+ * If another connection holds the lock, blocks the thread for a few milliseconds and returns `true`. After any other
+ * error, or after `end`, returns `false` at once.
  */
 export function waitForLock(error: unknown, end: number): boolean {
   if (!isBusy(error) || performance.now() > end) return false;

@@ -139,10 +139,12 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
   }
 }
 
-/** Pages in the write-ahead log at which the thread starts a checkpoint. The number is SQLite's own default. */
+/** The thread starts a checkpoint if the write-ahead log has this many pages. The number is SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/** The limit (16 MB) while many calls arrive. It is higher, because the calls would wait for the checkpoint. */
+/**
+ * The limit while many calls arrive, in pages (16 MB). It is higher, because the calls would wait for the checkpoint.
+ */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /** Whether it is time for a checkpoint. `busy` is whether the last transaction had several calls. */
@@ -161,7 +163,7 @@ export function isLogLong(connection: SqliteConnection, busy: boolean): boolean 
 export function shortenLog(connection: SqliteConnection): void {
   const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
   try {
-    // Zeros leave the stored clock unchanged, because the time of the calls is not known here.
+    // The time of the calls is not known here. Zeros leave the stored clock unchanged.
     if (checkpointed === log) sync(connection, { clock: 0, wall: 0 });
   } catch {
     // The next commit restarts the log.

@@ -52,8 +52,8 @@ export type FromThread =
   /** Another process wrote to the file. */
   | { readonly kind: 'changed' };
 
-// Structured clone copies the arguments and results of each call. Therefore, the body of an event is only in the
-// arguments of a receive and in the result of a claim.
+// Structured clone copies the arguments and results of each call. To avoid copies of bodies, only the arguments of a
+// receive and the result of a claim contain the body of an event.
 
 /**
  * Returns an argument as the store sends it. Bodies of events are copied, and leases have only the fields that identify

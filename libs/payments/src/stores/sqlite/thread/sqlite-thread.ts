@@ -110,7 +110,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     migrate(connection, busyTimeoutMs);
     const clock = storedClock(connection);
     const warnings = [...oldSqlite, ...sharedFilesWarning(file)];
-    // The server keeps the thread alive, so every step that can fail comes before it.
+    // The server keeps the thread alive, so every step that can fail runs before the server starts.
     void new SqliteServer(port, connection, busyTimeoutMs);
     send({ kind: 'opened', warnings, clock });
   } catch (error) {
