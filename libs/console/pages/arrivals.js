@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { CardTable } from './card-table.js';
-import { Foreign, Time, ago, counted, duration, number } from './format.js';
+import { Foreign, Time, ago, counted, duration, number, visible } from './format.js';
 import { ActionButton } from './permission.js';
 import { setupLink } from './route.js';
 import { Lines, linesOf } from './setup.js';
@@ -13,7 +13,7 @@ import { Lines, linesOf } from './setup.js';
 const MANY = 3;
 /** A previous secret that was not used for this time can be removed, in milliseconds. */
 const UNUSED_MS = 24 * 3_600_000;
-/** With more companies, the table of secrets is folded. */
+/** With more companies, the table of secrets is folded, and the tile names only this number of companies. */
 const FEW = 5;
 
 /**
@@ -23,12 +23,22 @@ const FEW = 5;
  */
 export function WebhookRequests({ arrivals, now }) {
   const { lastRequestAt, lastAcceptedAt, usualGapMs, rejections, secrets } = arrivals;
+  // With one company, the verdict and the table of rejections show everything.
+  const companies = new Set([...secrets, ...arrivals.rejectedCompanies].map((one) => one.company));
+  const rejected = companies.size > 1 ? arrivals.rejectedCompanies.slice(0, FEW) : [];
   const { text, tone } = verdictOf(arrivals);
   const [current] = arrivals.minutes.slice(-1);
   return html`<section class=${`arrivals ${tone}`} aria-labelledby="arrivals">
     <div class="facts">
       <h2 id="arrivals">Webhook requests</h2>
       <strong class="verdict">${text}</strong>
+      ${rejected.map(
+        ({ company, count, code, message }) =>
+          html`<p key=${company}>
+            <b><${Foreign} text=${company} /></b>: ${counted(count, 'request')} rejected
+            (<code>${code}</code>). <${Foreign} text=${message ?? ''} />
+          </p>`,
+      )}
       <dl class="newest">
         <dt>last request</dt>
         <dd>${timeOrNone(lastRequestAt)}</dd>
@@ -65,10 +75,24 @@ export function WebhookRequests({ arrivals, now }) {
  * @param {Arrivals} arrivals
  * @returns {{ text: string, tone: '' | 'warn' | 'bad' }}
  */
-function verdictOf({ lastRequestAt, lastAcceptedAt, rejectedInARow, late, usualGapMs }) {
+function verdictOf({
+  lastRequestAt,
+  lastAcceptedAt,
+  rejectedInARow,
+  rejectedCompanies,
+  late,
+  usualGapMs,
+}) {
   if (rejectedInARow > 0) {
     const all = `All rejected: ${counted(rejectedInARow, 'request')}${lastAcceptedAt === null ? '' : ' since the last accepted one'}`;
     return { text: all, tone: rejectedInARow >= MANY ? 'bad' : 'warn' };
+  }
+  const [first, ...others] = rejectedCompanies;
+  if (first) {
+    const whose =
+      others.length > 0 ? `${others.length + 1} companies` : `company ${visible(first.company)}`;
+    const most = Math.max(...rejectedCompanies.map(({ count }) => count));
+    return { text: `All requests of ${whose} rejected`, tone: most >= MANY ? 'bad' : 'warn' };
   }
   if (lastRequestAt === null) return { text: 'None yet', tone: '' };
   if (lastAcceptedAt === null) return { text: 'None accepted', tone: 'warn' };

@@ -28,11 +28,33 @@ export function Redrives({ acted }) {
     await post('stop', { id }).catch((thrown) => setError(String(thrown.message)));
     reload();
   };
-  if (!value?.redrives.length) return null;
+  const jobs = value?.redrives ?? [];
+  if (jobs.length === 0) return null;
+  const list = jobs.map(
+    (job) => html`<${Redrive} key=${job.id} job=${job} onStop=${() => stop(job.id)} />`,
+  );
   return html`<section class="redrives" aria-label="Redrives">
-    ${value.redrives.map((job) => html`<${Redrive} key=${job.id} job=${job} onStop=${() => stop(job.id)} />`)}
+    ${
+      jobs.length === 1
+        ? list
+        : html`<details>
+            <summary>${summaryOf(jobs)}</summary>
+            ${list}
+          </details>`
+    }
     ${error && html`<p class="trouble" role="alert">${visible(error)}</p>`}
   </section>`;
+}
+
+/** Several redrives take one line, so that they do not push the list out of the window. @param {readonly RedriveJob[]} jobs */
+function summaryOf(jobs) {
+  /** @param {(job: RedriveJob) => number} count */
+  const sum = (count) => jobs.reduce((all, job) => all + count(job), 0);
+  const running = sum(({ state }) => Number(state === 'running'));
+  const [events, failed] = [sum((job) => job.events), sum((job) => job.failed)];
+  const all = sum((job) => Math.max(job.total.events, job.events));
+  return html`${`${jobs.length} redrives, ${number(running)} running: ${number(events)} of ${counted(all, 'event')}`}
+  ${failed > 0 && html`, <span class="failures-so-far">${number(failed)} failed again</span>`}`;
 }
 
 /** @param {{ job: RedriveJob, onStop: () => void }} props */

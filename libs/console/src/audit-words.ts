@@ -112,7 +112,8 @@ export function failuresOf({
 
 /** Describes a redrive by what it redrives. */
 export function redriveOf({ query, ratePerSecond }: RedriveJob): string {
-  const { handler, force, from, to: _to, ...others } = query;
+  const { handlers = [], force, from, to: _to, ...others } = query;
+  const handler = query.handler ?? (handlers.length === 1 ? handlers[0] : undefined);
   const filter = { ...others, ...(from && { from: from.toISOString() }) };
   const request = { handler, force, ratePerSecond, filter };
   return `the redrive of deliveries ${selectionOf(request as unknown as RedriveDto)}`;

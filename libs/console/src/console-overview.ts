@@ -1,13 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type {
   ActivityCounts,
-  PaymentEventSource,
   ExpectationCounts,
   Failures,
   InboxActivity,
   InboxCapabilities,
   InboxProcess,
   InboxStats,
+  ListQuery,
   PaymentInbox,
   RangeCounts,
   RedriveJob,
@@ -38,10 +38,11 @@ const SEARCH_FRESH_MS = 4000;
 /** How long a redrive is shown after its end, in milliseconds. */
 const SHOW_ENDED_MS = 3_600_000;
 
-/** Number of the newest webhook requests from which the usual gap is computed. */
+const MINUTE_MS = 60_000;
+/** Number of webhook requests that one query for the usual gap reads. */
 const GAPS_FROM = 100;
-/** Minimum number of gaps that are needed to compute the usual gap. */
-const MIN_GAPS = 10;
+/** Minimum number of minutes with webhook requests that are needed to compute the usual gap. */
+const MIN_MINUTES = 11;
 
 export interface ConsoleHandler {
   readonly name: string;
@@ -191,26 +192,45 @@ export class ConsoleOverview {
   }
 
   async #newestOf(inbox: PaymentInbox): Promise<NewestEvents> {
-    const timesOf = async (source: PaymentEventSource, limit = 1): Promise<Date[]> =>
-      (await inbox.list({ source, limit })).events.map(({ receivedAt }) => receivedAt);
     const hasPolls = this.inbox.expectations !== null;
     const [webhooks, [poll = null], [overdue = null]] = await Promise.all([
-      timesOf('webhook', GAPS_FROM),
-      hasPolls ? timesOf('poll') : [],
-      hasPolls ? timesOf('overdue') : [],
+      webhooksOf(inbox),
+      hasPolls ? timesOf(inbox, { source: 'poll', limit: 1 }) : [],
+      hasPolls ? timesOf(inbox, { source: 'overdue', limit: 1 }) : [],
     ]);
-    const [webhook = null] = webhooks;
-    return { webhook, poll, overdue, usualGapMs: usualGapOf(webhooks) };
+    return { ...webhooks, poll, overdue };
   }
 }
 
-/** `times` are sorted newest first. Returns the 90th percentile of their gaps; `null` if there are too few. */
-function usualGapOf(times: readonly Date[]): number | null {
-  const gaps = times
+async function timesOf(inbox: PaymentInbox, query: ListQuery): Promise<Date[]> {
+  return (await inbox.list(query)).events.map(({ receivedAt }) => receivedAt);
+}
+
+/**
+ * The newest webhook request, and the 90th percentile of the gaps between the newest minutes with requests; `null` if
+ * there are too few. A burst of requests counts as one request per minute. Otherwise, the usual gap after a burst would
+ * be milliseconds.
+ */
+async function webhooksOf(
+  inbox: PaymentInbox,
+): Promise<Pick<NewestEvents, 'webhook' | 'usualGapMs'>> {
+  let times = await timesOf(inbox, { source: 'webhook', limit: GAPS_FROM });
+  const [webhook = null] = times;
+  const found = new Set<number>();
+  while (times.length > 0) {
+    for (const time of times) found.add(Math.floor(+time / MINUTE_MS));
+    if (found.size >= MIN_MINUTES) break;
+    const to = new Date(Math.floor(+times.at(-1)! / MINUTE_MS) * MINUTE_MS);
+    times = await timesOf(inbox, { source: 'webhook', limit: GAPS_FROM, to });
+  }
+  const minutes = [...found];
+  const gaps = minutes
     .slice(1)
-    .map((time, index) => +times[index]! - +time)
+    .map((minute, index) => minutes[index]! - minute)
     .toSorted((a, b) => a - b);
-  return gaps.length < MIN_GAPS ? null : gaps[Math.floor(gaps.length * 0.9)]!;
+  const usualGapMs =
+    minutes.length < MIN_MINUTES ? null : MINUTE_MS * gaps[Math.floor(gaps.length * 0.9)]!;
+  return { webhook, usualGapMs };
 }
 
 /** All handlers that an operator can select, sorted by name. */

@@ -13,8 +13,8 @@ export interface NewestEvents {
   readonly poll: Date | null;
   readonly overdue: Date | null;
   /**
-   * The usual time between two webhook requests: the 90th percentile of the recent gaps. `null` if there were too few
-   * requests.
+   * The usual time between two minutes with webhook requests: the 90th percentile of the recent gaps, in milliseconds.
+   * `null` if there were too few such minutes.
    */
   readonly usualGapMs: number | null;
 }
@@ -23,6 +23,16 @@ export interface NewestEvents {
 export interface ConsoleRejection extends Pick<RequestCounts, 'code' | 'company' | 'message'> {
   readonly count: number;
   readonly lastAt: Date;
+}
+
+/** A company of which all webhook requests are rejected. */
+export interface RejectedCompany extends Pick<RequestCounts, 'code' | 'message'> {
+  readonly company: string;
+  /**
+   * Number of rejected requests of the last hour, without those that were rejected before the end of the minute of the
+   * newest accepted request.
+   */
+  readonly count: number;
 }
 
 /** When the webhook secrets of a company last verified a request. Contains no secret. */
@@ -49,6 +59,11 @@ export interface ConsoleArrivals extends Pick<NewestEvents, 'poll' | 'overdue' |
   readonly late: boolean;
   /** Number of requests that were rejected since the newest accepted request, if the newest was in the last hour. */
   readonly rejectedInARow: number;
+  /**
+   * Companies of which no request was accepted in the last hour, or three or more requests were rejected since the
+   * newest accepted one. Sorted by company.
+   */
+  readonly rejectedCompanies: readonly RejectedCompany[];
   /** The last hour and the current minute, the oldest first. */
   readonly minutes: readonly {
     readonly startsAt: Date;
@@ -77,7 +92,9 @@ export interface ConsoleService extends Pick<
  * {@link MIN_LATE_MS}.
  */
 const LATE_FACTOR = 3;
-const MIN_LATE_MS = 60_000;
+const MIN_LATE_MS = 5 * MINUTE_MS;
+/** If requests of a company were accepted, this number of rejected requests since then counts as all rejected. */
+const MIN_REJECTED = 3;
 
 export function arrivalsOf(
   processes: readonly InboxProcess[],
@@ -102,6 +119,7 @@ export function arrivalsOf(
     rejectedInARow: sum(
       rows.filter(({ sinceMs }) => sinceMs >= acceptedMs).map((row) => row.count),
     ),
+    rejectedCompanies: rejectedCompaniesOf(counts, nowMs),
     minutes: minutesOf(counts, nowMs),
     rejections: rejectionsOf(counts, nowMs),
     secrets: secretsOf(processes),
@@ -150,14 +168,30 @@ function rejectionsOf(counts: readonly RequestCounts[], nowMs: number): ConsoleR
   const rejected = counts.filter(({ code }) => code !== null);
   return [...Map.groupBy(rejected, ({ code, company }) => `${code} ${company ?? ''}`).values()]
     .map((same) => {
-      const { code, company, message, lastAtMs } = same.reduce((a, b) =>
-        b.lastAtMs > a.lastAtMs ? b : a,
-      );
+      const { code, company, message, lastAtMs } = newest(same);
       const count = sum(minutesOf(same, nowMs).map((minute) => minute.rejected));
       return { code, company, message, count, lastAt: new Date(lastAtMs) };
     })
     .filter(({ count }) => count > 0)
     .toSorted((a, b) => b.count - a.count);
+}
+
+function rejectedCompaniesOf(counts: readonly RequestCounts[], nowMs: number): RejectedCompany[] {
+  const known = counts.flatMap((one) =>
+    one.company === null ? [] : { ...one, company: one.company },
+  );
+  return byCompany(known).flatMap(([company, all]) => {
+    const minutes = minutesOf(all, nowMs);
+    const accepted = minutes.findLastIndex((minute) => minute.accepted > 0);
+    const count = sum(minutes.slice(accepted + 1).map((minute) => minute.rejected));
+    if (count < (accepted === -1 ? 1 : MIN_REJECTED)) return [];
+    const { code, message } = newest(all.filter((one) => one.code !== null));
+    return [{ company, count, code, message }];
+  });
+}
+
+function newest(counts: readonly RequestCounts[]): RequestCounts {
+  return counts.reduce((a, b) => (b.lastAtMs > a.lastAtMs ? b : a));
 }
 
 function secretsOf(processes: readonly InboxProcess[]): ConsoleSecrets[] {

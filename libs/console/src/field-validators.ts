@@ -35,14 +35,16 @@ export const Optional = () => ValidateIf((_, value) => value !== undefined);
 /** As in the inbox and in the form fields of a browser, a character outside the BMP, such as an emoji, counts as two. */
 export function Text(
   max: number,
-  message = `a text of 1 to ${max} characters, none of them a control character`,
+  message = `a text of 1 to ${max} characters, none of them a control character; an emoji counts as two`,
 ) {
   return Matches(new RegExp(`^[^\\0-\\x1f\\x7f-\\x9f]{1,${max}}$`), { message });
 }
 
 /** A text to search for, with any characters. An error of a delivery has at most 1,000 characters. */
 export function AnyText() {
-  return Matches(/^[^]{1,1000}$/, { message: 'a text of 1 to 1000 characters' });
+  return Matches(/^[^]{1,1000}$/, {
+    message: 'a text of 1 to 1000 characters; an emoji counts as two',
+  });
 }
 
 export function CompanyId() {

@@ -77,6 +77,11 @@ consoleOnEachAdapter((start) => {
       'log "ann": stopped the redrive of deliveries in the state dead at 1 per second PaymentsConsole',
       'warn "ann": could not stop the redrive of deliveries in the state dead at 1 per second. The redrive has already ended. PaymentsConsole',
     ]);
+    await app.post('redrive', { filter: { state: 'unhandled' }, handler: 'Orders.markPaid' });
+    expect(await app.post('stop', { id: (await shown())[0]!.id })).toMatchObject({ status: 409 });
+    expect(app.actions.at(-1)).toContain(
+      'could not stop the redrive of deliveries of handler "Orders.markPaid" in the state unhandled at 100 per second.',
+    );
     expect(await app.post('stop', { id: 'job-1' })).toMatchObject({ status: 409 });
     expect(app.actions.at(-1)).toContain('could not stop redrive "job-1"');
     await eventually(async () => {

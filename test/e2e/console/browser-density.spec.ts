@@ -27,17 +27,17 @@ describeInBrowser('the density of the inbox console', (browser) => {
       await expectationsOf(app).expect({ reference, transactionId: `txn_${letter.repeat(30)}` });
     }
     const page = await app.open(browser(), '', { viewport: { width: 1440, height: 900 } });
-    for (const letter of LETTERS) {
-      await page.evaluate(
-        (handler) =>
-          fetch(`${location.pathname}api/pause`, {
+    const post = (action: string, body: object) =>
+      page.evaluate(
+        ([path, json]) =>
+          fetch(`${location.pathname}api/${path}`, {
             method: 'POST',
             headers: { 'content-type': 'application/json', 'x-payments-console': '1' },
-            body: JSON.stringify({ handler }),
+            body: json!,
           }),
-        `Nobody.${letter}`,
+        [action, JSON.stringify(body)],
       );
-    }
+    for (const letter of LETTERS) await post('pause', { handler: `Nobody.${letter}` });
     for (const list of ['events', 'failures', 'expectations', 'audit']) {
       await page.goto(`${app.url}#/${list}`);
       await page.reload();
@@ -54,5 +54,15 @@ describeInBrowser('the density of the inbox console', (browser) => {
     expect(await page.locator('.figures li').first().textContent()).toContain('dead');
     const [handler] = await page.locator('.counts tbody th').allTextContents();
     expect(handler).toContain('Orders.markPaid');
+
+    await post('pause', { handler: 'Mailer.receipt', reason: 'the mail server moves' });
+    for (const force of [false, true]) {
+      await post('redrive', { filter: {}, handler: 'Orders.markPaid', force, ratePerSecond: 1 });
+    }
+    await page.goto(`${app.url}#/events`);
+    await page.reload();
+    await page.locator('.cards tbody tr').nth(15).waitFor();
+    await page.getByText('2 redrives').waitFor();
+    expect(await visibleRows(page)).toBeGreaterThanOrEqual(15);
   });
 });

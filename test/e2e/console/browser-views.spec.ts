@@ -14,7 +14,7 @@ import {
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
-import { SECRET } from '../../support/webhook/webhook-application.js';
+import { company, SECRET } from '../../support/webhook/webhook-application.js';
 import { isPaintedIn } from '../../support/browser/page-appearance.js';
 
 /** The cell of the overview with the number of a handler's deliveries in a state. */
@@ -116,6 +116,24 @@ describeInBrowser('views of the inbox console', (browser) => {
     await tile.getByText(/^Accepted /).waitFor();
     expect(await tile.getAttribute('class')).toBe('arrivals ');
     await tile.getByText('2 accepted, 40 rejected').first().waitFor();
+  });
+
+  it('OP-20 the console names the company whose webhook requests are all rejected, although those of another company are accepted', async () => {
+    const [acme, bolt] = [company('acme', 'whsec_of_acme'), company('bolt', 'whsec_of_bolt')];
+    await using app = await ConsoleApplication.start({ companies: [acme, bolt] });
+    const forged = signedWebhook({ ...bolt, webhookSecret: 'whsec_old' }, { id: 'evt_1' });
+    for (let n = 0; n < 3; n += 1) await app.merchant.send(forged);
+    await app.send(signedWebhook(acme, { id: 'evt_2' }));
+    const page = await app.open(browser());
+    const tile = page.getByRole('region', { name: 'Webhook requests' });
+    await tile.getByText('All requests of company bolt rejected').waitFor();
+    expect(await tile.getAttribute('class')).toBe('arrivals bad');
+    expect(await tile.getByRole('paragraph').first().innerText()).toMatch(
+      /^bolt: 3 requests rejected \(signature_mismatch\)\. .*Check that the webhook secret of this company is the one/,
+    );
+    await app.send(signedWebhook(bolt, { id: 'evt_3' }));
+    await tile.getByText(/^Accepted /).waitFor();
+    expect(await tile.getAttribute('class')).toBe('arrivals ');
   });
 
   it('OP-21 after a rotation, the console shows which secret verified a request last, and when the previous secret can be removed', async () => {

@@ -30,7 +30,10 @@ const QUERIES: [string, string][] = [
   ['/api/events?from=2026-W01', '"from" must be'],
   ['/api/events?to=0026-11-20', '"to" must be'],
   ['/api/events?to=1763625600000', '"to" must be'],
-  [`/api/events?search=${'x'.repeat(1001)}`, '"search" must be a text of 1 to 1000 characters.'],
+  [
+    `/api/events?search=${'x'.repeat(1001)}`,
+    '"search" must be a text of 1 to 1000 characters; an emoji counts as two.',
+  ],
   [
     '/api/events?handler=%00',
     '"handler" must be a text of 1 to 200 characters, none of them a con',
@@ -147,7 +150,7 @@ const BODIES: [string, string, unknown, string][] = [
     '501 UTF-16 units',
     'acknowledge',
     { ...GROUP, note: '🔑'.repeat(250) + 'x' },
-    '"note" must be a text of 1 to 500 characters, none of them a control character.',
+    '"note" must be a text of 1 to 500 characters, none of them a control character; an emoji counts as two.',
   ],
   ['a note', 'withdraw', { ...GROUP, note: 'x' }, 'The body must not have the field "note".'],
   ['no handler', 'pause', {}, '"handler" is missing. It must be the name of a handler, or * for '],

@@ -5,6 +5,8 @@ import type { PaymentEvent } from 'nestjs-payments';
 import { consoleOnEachAdapter, Receipts } from '../../support/console/console-application.js';
 import type { ConsoleApplication } from '../../support/console/console-application.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import type { SigningCompany } from '../../support/webhook/signed-webhook.js';
+import { company } from '../../support/webhook/webhook-application.js';
 
 /** Fails with the text `fail` of an event. */
 @Injectable()
@@ -88,16 +90,21 @@ consoleOnEachAdapter((start) => {
   });
 
   it.each([
-    { gapMs: 30_000, requests: 11, lateAfterMs: 90_000 },
-    { gapMs: 1000, requests: 11, lateAfterMs: 60_000 },
-    { gapMs: 30_000, requests: 10, lateAfterMs: null },
+    { gapMs: 120_000, requests: 11, burst: 1, lateAfterMs: 360_000 },
+    { gapMs: 60_000, requests: 11, burst: 1, lateAfterMs: 300_000 },
+    { gapMs: 1_200_000, requests: 11, burst: 120, lateAfterMs: 3_600_000 },
+    { gapMs: 120_000, requests: 10, burst: 120, lateAfterMs: null },
   ])(
     'the console shows whether the next webhook request is late: %j',
-    async ({ gapMs, requests, lateAfterMs }) => {
+    async ({ gapMs, requests, burst, lateAfterMs }) => {
       await using app = await start();
       for (let n = 1; n <= requests; n += 1) {
         app.runtime.advance(gapMs);
         await app.deliver({ id: `e-${n}` });
+      }
+      for (let n = 1; n < burst; n += 1) {
+        app.runtime.advance(10);
+        await app.deliver({ id: `burst-${n}` });
       }
       const lastAcceptedAt = new Date(app.runtime.now()).toISOString();
       const usualGapMs = lateAfterMs === null ? null : gapMs;
@@ -147,6 +154,33 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({
       arrivals: { rejectedInARow: 0 },
     });
+  });
+
+  it('OP-20 the console names a company whose webhook requests are all rejected while those of others are accepted', async () => {
+    const [acme, bolt] = [company('acme', 'whsec_of_acme'), company('bolt', 'whsec_of_bolt')];
+    await using app = await start({ payments: { companies: [acme, bolt] } });
+    const send = async (sender: SigningCompany, ...ids: string[]) => {
+      for (const id of ids) await app.merchant.send(signedWebhook(sender, { id }));
+    };
+    const rejected = async () => {
+      app.runtime.advance(60_000);
+      const { arrivals } = (await app.get('/api/overview')).body;
+      return (arrivals as { rejectedCompanies: object[] }).rejectedCompanies;
+    };
+    const forged = { id: 'bolt', webhookSecret: 'whsec_old' };
+    await send(forged, 'b-1');
+    await send(acme, 'a-1');
+    const code = 'signature_mismatch';
+    const message = expect.stringContaining('Check that the webhook secret');
+    expect(await rejected()).toEqual([{ company: 'bolt', count: 1, code, message }]);
+    await send(bolt, 'b-1');
+    expect(await rejected()).toEqual([]);
+    // A few rejected requests among accepted ones.
+    await send(forged, 'b-2', 'b-3');
+    await send(acme, 'a-2');
+    expect(await rejected()).toEqual([]);
+    await send(forged, 'b-4');
+    expect(await rejected()).toEqual([{ company: 'bolt', count: 3, code, message }]);
   });
 
   it('IN-38 the console shows closed minutes, and the deliveries of the events that were received in these minutes', async () => {

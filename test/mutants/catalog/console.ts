@@ -28,4 +28,12 @@ export const CONSOLE_MUTANTS: readonly Mutant[] = [
     by: 'URGENCY.indexOf(b.state) - URGENCY.indexOf(a.state)',
     specs: [`${E2E}/browser-density.spec.ts`],
   },
+  {
+    promise: 'OP-31',
+    fault: 'each of several redrives takes a line above the list',
+    file: 'libs/console/pages/redrives.js',
+    replace: 'jobs.length === 1',
+    by: 'jobs.length > 0',
+    specs: [`${E2E}/browser-density.spec.ts`],
+  },
 ];

@@ -42,6 +42,15 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
     specs: [OVERVIEW, VIEWS],
   },
   {
+    promise: 'OP-20',
+    fault:
+      'does not name a company if only one or two of its requests were rejected and none was accepted',
+    file: `${CONSOLE}/console-processes.ts`,
+    replace: 'accepted === -1 ? 1 : MIN_REJECTED',
+    by: 'MIN_REJECTED',
+    specs: [OVERVIEW],
+  },
+  {
     promise: 'OP-21',
     fault: 'forgets in which processes a secret was used before',
     file: `${PAYMENTS}/inbox/operate/process-reports.ts`,
