@@ -62,7 +62,7 @@ export const workSqlite: Row = {
           'The loop makes the same two changes of each delivery as nestjs-payments, in the same tables and ' +
             'indexes. One database transaction leases a group of deliveries, the loop parses their bodies, and ' +
             'the next database transaction marks all of them as done. Each database transaction waits until its ' +
-            'changes are on the disk. The loop has no ordering, no lost leases, no history and no other workers.',
+            'changes are on the disk. The loop keeps no order, does not handle lost leases, stores no history, and runs without other workers.',
         ],
       },
     ];

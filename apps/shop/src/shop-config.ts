@@ -171,7 +171,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** The settings for injection: `@Inject(shopConfig.KEY) settings: ShopSettings`. */
+/** The settings of the shop, to inject with `@Inject(shopConfig.KEY) settings: ShopSettings`. */
 export const shopConfig = registerAs('shop', () => readShopEnvironment(process.env));
 
 /**

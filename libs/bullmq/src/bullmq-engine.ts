@@ -19,7 +19,10 @@ import type { BullMQOptions, ResolvedBullMQOptions } from './bullmq-options.js';
 import { jobDataOf, jobIdOf, jobOptionsOf, messageOf } from './event-job.js';
 import { checkSettings, connectRedis, reasonOf } from './redis-connection.js';
 
-/** Milliseconds for which a process owns a message without renewing its lock. After a crash, others wait this long. */
+/**
+ * Milliseconds until the lock on a message expires if its process does not renew the lock. After a crash, other
+ * processes wait this long.
+ */
 const LOCK_MS = 20_000;
 /** Milliseconds between two searches for messages of crashed processes. */
 const STALLED_MS = 5000;
@@ -30,8 +33,8 @@ const CLOSE_MS = 5000;
  * Creates the engine for the options `relay` and `source`: one queue of BullMQ per service, in Redis. Does not connect
  * yet.
  *
- * - `publish` adds the event to the queue of each service. It rejects if there is no service, if Redis is away, or if
- *   Redis has settings that lose events.
+ * - `publish` adds the event to the queue of each service. It rejects if there is no service, if Redis cannot be
+ *   reached, or if Redis has settings that lose events.
  * - `consume` rejects if `service` is missing.
  *
  * @throws PaymentsError `options_invalid`. `open`, `publish` and `consume` reject with `engine_unsafe` if Redis does not
@@ -99,7 +102,7 @@ class Engine implements EventRelay, MessageSource {
       concurrency: maxInProgress,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_MS,
-      // A message is delivered again however often its process has crashed.
+      // A message is delivered again after any number of crashes of its process.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       runRetryDelay: 1000,
       removeOnComplete: { count: 0 },
@@ -172,9 +175,9 @@ class Engine implements EventRelay, MessageSource {
   }
 
   /**
-   * Stores the event, and moves the job accordingly. Then always throws `DelayedError`, which tells BullMQ that the job
-   * was moved already. BullMQ itself would move the job to the failed set after any other error, such as a lost
-   * connection. A job that could not be moved is delivered again once its lock has expired.
+   * Stores the event, and moves the job according to the outcome. Then always throws `DelayedError`, so that BullMQ
+   * does not move the job itself. After any other error, such as a lost connection, BullMQ would move the job to the
+   * failed set. A job that could not be moved is delivered again once its lock has expired.
    */
   async #settle(job: Job<unknown>, token: string, store: StoreMessage): Promise<never> {
     try {
@@ -183,8 +186,8 @@ class Engine implements EventRelay, MessageSource {
       else if (outcome.action === 'retry') {
         await job.moveToDelayed(Date.now() + Math.ceil(outcome.afterMs), token);
       } else {
-        // The options of a job of another program may say otherwise. Its data may not be JSON, and BullMQ could then not
-        // list the failed jobs.
+        // Another program may have added the job. Its options may differ, and its data may not be JSON, with which
+        // BullMQ could not list the failed jobs.
         job.opts.removeOnFail = false;
         await job.updateData(job.data);
         await job.moveToFailed(new UnrecoverableError(outcome.code), token, false);
@@ -234,8 +237,8 @@ class Engine implements EventRelay, MessageSource {
 }
 
 /**
- * Adds the event to a queue. BullMQ ignores a job whose id exists. Therefore, if the event was rejected before and is now
- * published again, its failed job gets the new message and waits to be taken again.
+ * Adds the event to a queue. BullMQ ignores a job whose id exists. If the event was rejected before and is now
+ * published again, its failed job gets the new message, and workers can take the job again.
  */
 async function add(session: Session, name: string, message: EngineMessage): Promise<void> {
   const queue = queueOf(session, name);

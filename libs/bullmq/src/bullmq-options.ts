@@ -19,9 +19,9 @@ export type BullMQConnection = string | RedisOptions | Redis;
 export interface BullMQOptions extends EngineOptions {
   /**
    * How to reach Redis. The adapter opens connections of its own: with a client of the application, it uses only the
-   * options of that client. Redis Cluster and the option `keyPrefix` are not supported. The adapter sets the options that
-   * decide what happens while Redis is away: `retryStrategy`, `reconnectOnError`, `maxRetriesPerRequest`,
-   * `commandTimeout` and `lazyConnect`.
+   * options of that client. Redis Cluster and the option `keyPrefix` are not supported. The adapter sets the options
+   * that decide what happens while Redis cannot be reached: `retryStrategy`, `reconnectOnError`,
+   * `maxRetriesPerRequest`, `commandTimeout` and `lazyConnect`.
    */
   connection: BullMQConnection;
   /**

@@ -19,8 +19,8 @@ export function jobDataOf({ attributes, body }: EngineMessage): EventJobData {
 }
 
 /**
- * Returns the options of the job: it is removed once the event is stored, and kept for ever if the event is rejected.
- * The stack of an error is not stored, because it is always a stack of this adapter.
+ * Returns the options of the job: BullMQ removes the job when the event is stored, and keeps it for ever if the event
+ * is rejected. The stack of an error is not stored, because it is always a stack of this adapter.
  */
 export function jobOptionsOf(message: EngineMessage): JobsOptions {
   return {

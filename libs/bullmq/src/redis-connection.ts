@@ -5,12 +5,15 @@ import type { engineLog } from 'nestjs-payments/engines';
 import { isClient } from './bullmq-options.js';
 import type { BullMQConnection, ResolvedBullMQOptions } from './bullmq-options.js';
 
-/** Milliseconds without a reply to a command after which a connection is cut, such as one of a stopped server. */
+/**
+ * A connection is closed if a command gets no reply for this many milliseconds, for example because the server is
+ * suspended.
+ */
 const SOCKET_TIMEOUT_MS = 15_000;
 
 /**
- * Connects to Redis. The client does not connect again after it has lost its connection, so that no command waits, and the
- * settings are checked on each connection. Its commands then reject.
+ * Connects to Redis. If the client loses its connection, it does not connect again, and its commands reject. Therefore,
+ * no command waits for a connection, and each new connection checks the settings.
  */
 export async function connectRedis(connection: BullMQConnection): Promise<Redis> {
   const given: RedisOptions =
@@ -44,7 +47,7 @@ function unreachable(error: unknown): Error {
   return new Error(`Redis cannot be reached: ${reasonOf(error)}.`);
 }
 
-/** For each setting of Redis, its safe value, and the effect of others. */
+/** Each setting of Redis with its safe value, and the effect of other values. */
 const SETTINGS = [
   ['appendonly', 'yes', 'a restart of Redis loses events'],
   ['maxmemory-policy', 'noeviction', 'Redis deletes events if its memory is full'],

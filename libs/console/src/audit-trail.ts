@@ -9,7 +9,7 @@ import type { AuditQueryDto } from './request-dtos.js';
 
 /** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
-/** Maximum number of remembered views. Views above this number are recorded each time. */
+/** Maximum number of remembered views. Further views are recorded each time. */
 const MAX_REMEMBERED = 1_000;
 /** Maximum length of a text in an entry, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
@@ -20,10 +20,10 @@ const NO_RESULT = 'The result is not known: the action still runs, or its proces
 
 /**
  * Records each action of an operator, and each view of a payload: first in the log, then in the inbox, from which every
- * process shows them. Only the inbox contains that an action was started, so that no action is missing if the process
- * dies before the action is logged. Views are recorded at most once per minute per operator and event. Above {@link MAX_REMEMBERED}
- * remembered views, further views are recorded each time, so that no view is missing. No log line and no entry contains
- * a payload. If the inbox is not reachable, only the log contains the entry.
+ * process shows them. The start of an action is recorded only in the inbox, so that no action is missing if the process
+ * dies before the action is logged. Views are recorded at most once per minute per operator and event. Above
+ * {@link MAX_REMEMBERED} remembered views, further views are recorded each time, so that no view is missing. No log
+ * line and no entry contains a payload. If the inbox is not reachable, only the log contains the entry.
  */
 @Injectable()
 export class AuditTrail {

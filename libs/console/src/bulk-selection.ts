@@ -49,8 +49,8 @@ export class BulkSelection {
   }
 
   /**
-   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Events whose data is
-   * deleted (tombstones) have no delivery either. Therefore, this method selects by the states `unhandled` and `stale`.
+   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Selects by the states
+   * `unhandled` and `stale`, because events whose data is deleted (tombstones) have no delivery either.
    */
   async withoutDelivery(
     act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,
@@ -92,7 +92,7 @@ export class BulkSelection {
     for (const group of groupByCompany(events)) {
       const changed = await act(group);
       this.#deliveries += changed.deliveries;
-      // The result contains only the number of changed events, so assume that the first events were changed.
+      // The result contains only the number of changed events, so this code assumes that the first events were changed.
       for (const id of group.ids.slice(0, changed.events))
         this.#changed.add(`${group.company}/${id}`);
     }

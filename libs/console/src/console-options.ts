@@ -35,9 +35,10 @@ export interface PaymentsConsoleOptions {
    */
   who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
   /**
-   * Returns what the operator may do, or a promise of it. With `read`, the page disables the buttons of all actions, and
-   * the console rejects each action with the status 403. Any value but `act` counts as `read`. If the function throws
-   * or rejects, so does the request. Default: what {@link BasicAuthGuard} allows the user; `act` with another guard.
+   * Returns what the operator may do, or a promise of it. With `read`, the page disables the buttons of all actions,
+   * and the console rejects each action with the status 403. Any value except `act` counts as `read`. If the function
+   * throws or rejects, the request fails. Default: what {@link BasicAuthGuard} allows the user; `act` with another
+   * guard.
    */
   may?: (request: ConsoleRequest) => ConsolePermission | Promise<ConsolePermission>;
   /**

@@ -14,8 +14,8 @@ export interface ConsolePayment {
 }
 
 /**
- * Finds a payment by its transaction id or its reference. Events of the payment that have only the other of the two
- * names are found too, through the events and the expectation that have both.
+ * Finds a payment by its transaction id or its reference. Some events of the payment may have only the other of these
+ * two names. They are found too, because other events or the expectation contain both names.
  */
 export async function findPayment(
   inbox: ConsoleInbox,

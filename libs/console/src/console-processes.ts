@@ -40,7 +40,10 @@ export interface ConsoleSecrets {
   readonly company: string;
   /** `null` if the current secret has not verified a request since {@link since}. */
   readonly current: Date | null;
-  /** When any of the previous secrets last verified a request; `null` if none has since {@link since}. */
+  /**
+   * When one of the previous secrets last verified a request; `null` if none has verified a request since {@link
+   * since}.
+   */
   readonly previous: Date | null;
   /** Number of previous secrets. */
   readonly previousCount: number;
@@ -50,7 +53,7 @@ export interface ConsoleSecrets {
   readonly differ: boolean;
 }
 
-/** The webhook requests of all processes together. Polls and overdue payments are apart. */
+/** The webhook requests of all processes together, without polls and overdue payments. */
 export interface ConsoleArrivals extends Pick<NewestEvents, 'poll' | 'overdue' | 'usualGapMs'> {
   /** When the newest webhook request was accepted or rejected; `null` if none is known. */
   readonly lastRequestAt: Date | null;

@@ -13,7 +13,7 @@ export interface ConsoleRequest {
   readonly method: string;
   /** Path and query, as they were sent. */
   readonly url: string;
-  /** Path and query as they were sent, if a router of Express has removed its own prefix from `url`. */
+  /** Path and query as they were sent, even if a router of Express has removed its own prefix from `url`. */
   readonly originalUrl?: string;
   readonly headers: IncomingHttpHeaders;
   /** Parameters of the route, decoded. */

@@ -27,7 +27,7 @@ export class ThrottlerExemption implements OnModuleInit {
     private readonly controllers: readonly Type[],
   ) {}
 
-  /** The options of `ThrottlerModule.forRootAsync()` are not known earlier in the boot. */
+  /** Runs at this stage of the boot, because the options of `ThrottlerModule.forRootAsync()` are not known earlier. */
   onModuleInit(): void {
     for (const { name = 'default' } of this.#throttlers()) {
       for (const controller of this.controllers) {

@@ -97,7 +97,10 @@ function requireSameOrigin(request: ConsoleRequest): void {
   );
 }
 
-/** No form can send this header and content type. A script of another site needs a CORS permission to send them. */
+/**
+ * Requires a header and a content type that no form can send. A script of another site needs a CORS permission to send
+ * them.
+ */
 function requireUnforgeable(request: ConsoleRequest): void {
   if (headerOf(request, 'x-payments-console') !== '1') {
     throw new ConsoleException(403, 'An action needs the header "x-payments-console: 1".');

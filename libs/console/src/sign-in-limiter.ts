@@ -172,8 +172,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Returns whether the attempt can take a slot. If no slot is free, it takes the slot of the attempt with the highest
-   * rank, but only if its own rank is lower, because a low rank has priority.
+   * Returns whether the attempt can take a slot. If no slot is free, the attempt takes the slot of the attempt with the
+   * highest rank, but only if its own rank is lower. A lower rank has priority.
    */
   #makeRoom(attempt: Attempt): boolean {
     const { name, suspect } = attempt;

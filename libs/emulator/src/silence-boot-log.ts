@@ -20,8 +20,8 @@ const BOOT_CONTEXTS = new Set([
  */
 export function silenceBootLog(): () => void {
   const original = Logger['staticInstanceRef'];
-  // If several emulators start concurrently, one may store the wrapper of another as the original logger and restore it
-  // later. The wrapper must then forward every line.
+  // If several emulators start concurrently, one of them may store the wrapper of another as the original logger, and
+  // later restore this wrapper. The wrapper must then forward every line.
   let active = true;
   const forward =
     (level: LogLevel) =>

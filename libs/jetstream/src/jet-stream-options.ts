@@ -11,8 +11,9 @@ import {
 import type { EngineOptions, OptionCheck } from 'nestjs-payments/engines';
 
 /**
- * Further options of the connection, such as `user`, `pass`, `authenticator`, `tls` and `name`. The options that are
- * left out would change what the adapter promises: it reconnects by itself, and `debug` prints the bodies.
+ * Further options of the connection, such as `user`, `pass`, `authenticator`, `tls` and `name`. Some options of the
+ * client are not allowed. They control how to reconnect, which is the task of the adapter, or would print bodies
+ * (`debug`).
  */
 export type JetStreamConnectionOptions = Omit<
   NodeConnectionOptions,

@@ -20,7 +20,7 @@ import { checkSettings, namesOf } from './stream-settings.js';
 const ANSWER_MS = 10_000;
 /** How long a request for messages waits at the server, and the time between two signs of life, in milliseconds. */
 const REQUEST = { expires: 30_000, idle_heartbeat: 5000 };
-/** The time after which JetStream delivers a message again that could not be kept as a dead letter. */
+/** If a message could not be stored as a dead letter, JetStream delivers the message again after this time. */
 const DEAD_LETTER_RETRY_MS = 10_000;
 
 type Session = Awaited<ReturnType<typeof openSession>>;
@@ -83,7 +83,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
       session.client.publish(subject, body, {
         headers: headersOf(attributes),
         ...(msgID !== undefined && { msgID }),
-        // Another stream that takes the subject must not acknowledge the message.
+        // Only this stream may acknowledge the message, not another stream that also takes the subject.
         expect: { streamName: stream },
       });
     try {
@@ -105,7 +105,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
     const session = await this.#session.get();
     const { client, connection, ackWaitMs } = session;
     const inProgress = new InProgress<JsMsg>();
-    // A message that takes long to store must not be delivered again meanwhile.
+    // A message must not be delivered again while it is being stored, even if that takes long.
     const working = (): void => [...inProgress.messages].forEach((message) => message.working());
     const timer = setInterval(working, Math.min(5000, ackWaitMs / 3));
     let messages: ConsumerMessages | undefined;

@@ -58,7 +58,9 @@ function headerLines(message: JsMsg): [name: string, value: string][] {
   }
 }
 
-/** Encodes every character but printable ASCII, and `"` and `%`, as the CloudEvents binding for HTTP does. */
+/**
+ * Percent-encodes `"`, `%` and every character that is not printable ASCII, as the CloudEvents binding for HTTP does.
+ */
 export function encode(value: string): string {
   return value.toWellFormed().replace(/[^!#$&-~]/gu, percent);
 }

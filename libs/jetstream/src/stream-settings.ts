@@ -13,9 +13,12 @@ const MIN_BYTES = 2 ** 30;
 const MIN_MESSAGES = 1_000_000;
 /** The age after which the stream of `setup: 'create'` deletes an event. */
 const MAX_AGE = nanos(30 * DAY_MS);
-/** The time after which a message that a lost process did not acknowledge goes to another process. */
+/** If a process is lost before it has acknowledged a message, another process gets the message after this time. */
 const ACK_WAIT = nanos(30_000);
-/** Messages that wait for their next delivery count too, and must not block others. */
+/**
+ * Maximum number of messages that are not acknowledged. It is large, because it includes messages that wait for their
+ * next delivery, and these must not block others.
+ */
 const MAX_ACK_PENDING = 65_536;
 
 /** A setting, when it is unsafe, and its effect and fix. */

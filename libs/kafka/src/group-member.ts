@@ -24,7 +24,7 @@ const FETCH = {
 /** Milliseconds to wait for the end of the connections. */
 const CLOSE_MS = 2000;
 
-/** Stores a message. Every outcome but `retry` means that Kafka does not need to deliver the message again. */
+/** Stores a message. After every outcome except `retry`, Kafka does not have to deliver the message again. */
 export type Settle = (message: Message, deliveries: number) => Promise<StoreOutcome>;
 
 /**
@@ -63,7 +63,8 @@ export class GroupMember {
     const { promise, resolve, reject } = this.#ended;
     void aborted(signal, this).then(() => resolve());
     this.#consumer.on('error', reject);
-    // What is taken or committed after the start of a rebalance would be taken again, or refused with another rebalance.
+    // After the start of a rebalance, messages that are taken would be taken again, and a commit would be rejected with
+    // another rebalance.
     this.#consumer.on('consumer:group:rebalance', () => this.#revoke());
     this.#consumer.on('consumer:group:join', () => void this.#take().catch(reject));
     // The client ends the membership if no stream reads the topic, such as between two assignments.
@@ -88,15 +89,17 @@ export class GroupMember {
   }
 
   /**
-   * Takes the messages of a new assignment, from the committed offsets on. A stream of the client that lives through
-   * several assignments can skip messages: its answers from before a rebalance replace the offsets that it read after it.
+   * Takes the messages of a new assignment, from the committed offsets on. Creates a new stream of the client for each
+   * assignment. A stream for several assignments can skip messages, because answers from before a rebalance replace the
+   * offsets that the stream read after the rebalance.
    */
   async #take(): Promise<void> {
     const stream = await this.#consumer.consume({
       ...FETCH,
       topics: [this.#topic],
       mode: MessagesStreamModes.COMMITTED,
-      // Without a committed offset, any other start skips messages, also those of a partition that was added later.
+      // If there is no committed offset, any other start would skip messages, for example those of a partition that was
+      // added later.
       fallbackMode: MessagesStreamFallbackModes.EARLIEST,
     });
     const assignment = new Assignment(this.#topic, stream);

@@ -28,7 +28,7 @@ export interface KafkaOptions extends EngineOptions {
   topic: string;
   /**
    * The number of partitions with which `setup: 'create'` creates the topic. At most this number of processes of one
-   * service takes events at the same time. 1 to 1,000. Default 12.
+   * service can take events at the same time. 1 to 1,000. Default 12.
    */
   partitions?: number;
   /** Further options of the connection. Default: none. */

@@ -45,7 +45,7 @@ export function kafka(options: KafkaOptions): Required<EventRelay & MessageSourc
   return new Kafka(resolveOptions(options));
 }
 
-/** Clients that share the settings that were checked. Each connects again by itself. */
+/** The clients of one connection, whose settings were checked. Each client connects again by itself. */
 interface Session {
   readonly admin: Admin;
   readonly producer: Producer;
@@ -73,7 +73,7 @@ class Kafka implements EventRelay, MessageSource {
     await clean(async () => {
       const session = await this.#session.get();
       signal.throwIfAborted();
-      // The client would send a message that waits for a connection later.
+      // An abort ends the connection. Otherwise, the client would send a message that waits for a connection later.
       const stop = (): void => void this.#session.end(session);
       signal.addEventListener('abort', stop, { once: true });
       try {
@@ -180,7 +180,7 @@ async function end({ admin, producer, monitor }: Session): Promise<void> {
   await Promise.allSettled([admin.close(), producer.close(), monitor?.close()]);
 }
 
-/** The number of messages from an offset, by default the first one, of each partition. */
+/** The number of messages of all partitions, each counted from an offset, by default its first. */
 function sum(
   next: readonly bigint[],
   first: readonly bigint[],
@@ -193,7 +193,9 @@ function sum(
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Replaces an error of the client by one that contains only the reason, because it may contain a request. */
+/**
+ * Replaces an error of the client by one that contains only the reason. The error of the client may contain a request.
+ */
 async function clean<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -7,7 +7,7 @@ const PREFIX = 'cloudEvents:';
 const ATTRIBUTE = /^cloudEvents[:_](.+)$/s;
 /** The header of a dead letter with the code of the error. */
 const CODE = 'payments-code';
-/** Bytes of a frame with headers that the other properties of a message need at most. */
+/** In a frame with headers, the other properties of a message need at most this many bytes. */
 const OTHER_PROPERTIES = 2048;
 
 /** A message in the form of the client. */
@@ -74,7 +74,8 @@ type Content = Pick<TakenMessage, 'attributes' | 'body'>;
 function outgoing({ attributes, body }: Content, envelope: Envelope): Outgoing {
   const contentType = attributes['datacontenttype'];
   return {
-    // JSON is UTF-8 always. Without this property, some clients replace the body by the parsed value.
+    // The body is JSON, which is always UTF-8. Without this property, some clients replace the body by the parsed
+    // value.
     envelope: { contentEncoding: 'utf-8', ...(contentType && { contentType }), ...envelope },
     // The client would publish a Uint8Array as JSON.
     body: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
@@ -86,7 +87,10 @@ function headersOf(attributes: TakenMessage['attributes']) {
   return Object.fromEntries(others.map(([name, value]) => [PREFIX + name, value]));
 }
 
-/** Whether the headers fit into a frame. Their form as JSON is at least as long. */
+/**
+ * Whether the headers fit into a frame. Compares the length of their JSON, which is at least as long as their encoding
+ * in the frame.
+ */
 function fits(headers: object, frameMax: number): boolean {
   return Buffer.byteLength(JSON.stringify(headers)) <= frameMax - OTHER_PROPERTIES;
 }

@@ -12,7 +12,7 @@ import type { ConnectionOptions } from 'rabbitmq-client';
 /** The options of `rabbitmq-client` that {@link RabbitMQOptions.connection} takes. The client checks them. */
 export interface RabbitMQConnection extends Pick<ConnectionOptions, 'tls' | 'connectionName'> {
   /**
-   * The nodes of a cluster, such as `['rabbit-1:5672', 'rabbit-2:5672']`. Each attempt to connect is made to the next one.
+   * The nodes of a cluster, such as `['rabbit-1:5672', 'rabbit-2:5672']`. Each attempt to connect uses the next node.
    */
   hosts?: string[];
   /**
@@ -45,9 +45,9 @@ export interface RabbitMQOptions extends EngineOptions {
    */
   exchange: string;
   /**
-   * The names of the worker services whose queues the gateway creates or checks too. A queue takes only messages that are
-   * published after it was created, so name every service here, and no event is lost before its first process starts.
-   * Default: none.
+   * The names of the worker services whose queues the gateway creates or checks too. A queue takes only messages that
+   * are published after it was created. Name every service here, so that no event is lost before the first process of
+   * the service starts. Default: none.
    */
   services?: readonly string[];
 }

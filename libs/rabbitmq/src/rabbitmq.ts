@@ -55,7 +55,10 @@ class Publisher {
     );
   }
 
-  /** Resolves when the server has confirmed the message, which quorum queues do when most nodes have stored it. */
+  /**
+   * Resolves when the server has confirmed the message. With quorum queues, the server confirms a message when most
+   * nodes have stored it.
+   */
   async send({ envelope, body }: Outgoing): Promise<void> {
     if (!this.connection.ready) {
       const fix = 'Look for an alarm of memory or disk space at the server.';
@@ -111,7 +114,7 @@ class RabbitMQ implements EventRelay, MessageSource {
     const outgoing = toOutgoing(message, exchange, connection.frameMax);
     const publisher = await this.#publisher.get();
     signal.throwIfAborted();
-    // The client keeps each message until it is confirmed. A queue without most of its nodes confirms none.
+    // The client keeps each message until it is confirmed. A queue that has lost most of its nodes confirms no message.
     const stop = (): void => void this.#publisher.end(publisher);
     signal.addEventListener('abort', stop, { once: true });
     try {
@@ -144,8 +147,8 @@ class RabbitMQ implements EventRelay, MessageSource {
           outcome = await this.#reject(message, service, outcome.code);
         }
         if (outcome.action !== 'retry') return channel.basicAck({ deliveryTag });
-        // RabbitMQ delivers a returned message at once. Therefore the message stays unacknowledged until its time has come,
-        // or consuming ends. If the process dies meanwhile, RabbitMQ delivers the message to another process.
+        // RabbitMQ delivers a returned message at once. Therefore, the message stays unacknowledged until its wait is
+        // over or consuming ends. If the process dies before that, RabbitMQ delivers the message to another process.
         await delay(outcome.afterMs, undefined, ending).catch(() => undefined);
         channel.basicNack({ deliveryTag, requeue: true });
       };
@@ -226,7 +229,7 @@ class RabbitMQ implements EventRelay, MessageSource {
   }
 }
 
-/** Closes a channel and its connection. A server that does not answer delays this by two seconds at most. */
+/** Closes a channel and its connection. If the server does not answer, this takes at most two seconds. */
 async function end({ connection, channel }: { connection: Connection; channel?: Channel }) {
   // The client closes the channels of a lost connection before it schedules the next connection, which must not happen.
   await setImmediate();

@@ -5,15 +5,16 @@ import type { Connection } from 'rabbitmq-client';
 import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
 
 /**
- * Milliseconds between the creation of a queue and its first message. RabbitMQ writes the directory of its quorum queues
- * to disk 500 ms after a change (`auto_save` in `ra_directory.erl`). If it is killed before that, it starts the queue as a
- * new one: empty, without a leader, and without the messages that it had confirmed.
+ * Milliseconds between the creation of a queue and its first message. RabbitMQ writes the directory of its quorum
+ * queues to disk 500 ms after a change (`auto_save` in `ra_directory.erl`). If RabbitMQ is killed before that, it
+ * starts the queue as a new one: empty, without a leader, and without the messages that it had confirmed.
  */
 const CREATED_MS = 2000;
 
 /**
- * The settings of all queues. RabbitMQ 4 drops a message after 20 deliveries by default, and some versions before take -1
- * for one delivery. With the waits of the module, this number of deliveries takes decades.
+ * The settings of all queues. By default, RabbitMQ 4 drops a message after 20 deliveries. The value -1 (no limit) does
+ * not work, because some earlier versions take it for one delivery. With the waits of the module, a billion deliveries
+ * take decades.
  */
 const QUORUM = {
   durable: true,
@@ -32,8 +33,9 @@ export function deadQueueOf(exchange: string, service: string): string {
 
 /**
  * Creates exchange and queues if they are missing, and checks their settings, as the option `setup` says. A declaration
- * with the right settings is the check, because AMQP cannot read settings: RabbitMQ compares them with those of an
- * exchange or a queue that exists, and refuses a difference. Policies are not compared.
+ * with the right settings is the check, because AMQP cannot read settings: If the exchange or queue exists, RabbitMQ
+ * compares the declared settings with those that it has, and rejects the declaration if they differ. RabbitMQ does not
+ * compare policies.
  *
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
@@ -76,7 +78,7 @@ export async function checkTopology(
     }
   }
   if (!create) return;
-  // A queue gets messages after it was bound.
+  // A queue gets only messages that are published after it was bound.
   if (created && services.length > 0) await delay(CREATED_MS);
   for (const service of services) {
     const queue = queueOf(exchange, service);

@@ -16,7 +16,8 @@ export interface IssuedToken {
 
 /**
  * Issues and verifies access tokens. A token is a JWT for one company and one environment. The emulator does not store
- * tokens. A token is revoked if its generation is not the company's current generation.
+ * tokens. Each token contains its generation. A token whose generation is not the company's current generation is
+ * revoked.
  */
 export class TokenIssuer {
   readonly #key: Uint8Array;

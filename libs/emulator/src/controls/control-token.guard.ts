@@ -7,7 +7,7 @@ import { EmulatorCore } from '../emulator-core.js';
 const EXEMPT = 'payments-emulator:without-control-token';
 const CHALLENGE = 'Basic realm="payments-emulator: any name, the control token as password"';
 
-/** For an endpoint under `/emulator` that merchants or their customers use. They have no control token. */
+/** Marks an endpoint under `/emulator` that requires no control token, because merchants or their customers use it. */
 export const WithoutControlToken = (): MethodDecorator & ClassDecorator =>
   SetMetadata(EXEMPT, true);
 

@@ -165,7 +165,10 @@ export class DeliveryAttempts {
     }
   }
 
-  /** Without an earlier rotation, returns an unrelated secret, which the receiver rejects too. */
+  /**
+   * Returns the secret before the last rotation. If there was no rotation, returns an unrelated secret, which the
+   * receiver rejects too.
+   */
   #oldSecret(company: Company): string {
     return (
       company.previousWebhookSecret ??

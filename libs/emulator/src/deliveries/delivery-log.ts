@@ -56,7 +56,7 @@ export class DeliveryLog {
       .map(({ record }) => record)
       .toReversed()
       .toSorted((a, b) => compareTexts(timeOf(b), timeOf(a)));
-    // If the log has removed `before`, it has removed everything older too.
+    // If the log has removed the attempt `before`, it has also removed all older attempts.
     const start = before === undefined ? 0 : newestFirst.findIndex(({ id }) => id === before) + 1;
     const older = before !== undefined && start === 0 ? [] : newestFirst.slice(start);
     const found = older.filter((record) => matches(record, criteria)).slice(0, limit + 1);

@@ -93,7 +93,7 @@ function failureOfError(
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
-/** Ignores the rest, and errors while reading, because the status of the response is already known. */
+/** Ignores the rest of the body, and errors while reading, because the status of the response is already known. */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -104,7 +104,7 @@ async function readStart(response: Response, bytes: number): Promise<string> {
       if (length >= bytes) break;
     }
   } catch {
-    // Only the status decides about the delivery, and it has been received.
+    // Only the status decides whether the delivery is acknowledged, and the status has already been received.
   }
   return Buffer.concat(chunks).subarray(0, bytes).toString('utf8');
 }

@@ -8,8 +8,8 @@ type StartTurn = () => Promise<void>;
 
 /**
  * Delays a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
- * The deliveries are not sent concurrently, because they could then arrive in another order each time, even with the
- * same seed.
+ * The deliveries are not sent concurrently. Otherwise, they could arrive in another order each time, even with the same
+ * seed.
  */
 export class ReorderWindow {
   #waiting: StartTurn[] = [];

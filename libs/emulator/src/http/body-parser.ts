@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
-/** Validation and serialisation are recursive, and much deeper JSON would overflow the stack. */
+/** Maximum depth of JSON. Validation and serialisation are recursive, so much deeper JSON would overflow the stack. */
 const MAX_DEPTH = 500;
 
 /**

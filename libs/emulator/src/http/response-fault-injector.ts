@@ -47,7 +47,8 @@ function truncate(reply: FastifyReply, payload: Payload): void {
     if (value !== undefined) reply.raw.setHeader(name, value);
   }
   reply.raw.writeHead(reply.statusCode, { 'content-length': body.length });
-  // Close the connection only after the first half is written: otherwise the half and the status line could be lost.
+  // Close the connection only after the first half is written. Otherwise, the status line and the first half could be
+  // lost.
   reply.raw.write(body.subarray(0, Math.floor(body.length / 2)), () => reply.raw.destroy());
 }
 

@@ -6,9 +6,9 @@ import { isLoopback } from '../companies/webhook-url.js';
 import { EnvironmentAddress } from './environment-address.js';
 
 /**
- * Rejects requests from web pages of other origins. On a loopback address, the controls require no token. On other
- * addresses, a browser adds the token to every request automatically. Without this guard, any web page in a developer's
- * browser could therefore pay invoices or read credentials.
+ * Rejects requests from web pages of other origins. Without this guard, any web page in a developer's browser could pay
+ * invoices or read credentials. The control token does not prevent this: on a loopback address, the controls require no
+ * token, and on other addresses, a browser adds the token to every request automatically.
  */
 @Injectable()
 export class SameOriginGuard implements CanActivate {
@@ -24,7 +24,8 @@ export class SameOriginGuard implements CanActivate {
       );
     }
     const foreignOrigin = origin !== undefined && !this.#origins(authority).includes(origin);
-    // A link from the shop to the checkout page is allowed. A form sent by another site is a navigation too, but a POST.
+    // A link from the shop to the checkout page is allowed. A form that another site sends is a navigation too, but its
+    // method is POST.
     const isLink = mode === 'navigate' && request.method === 'GET';
     const foreignFetch = (site === 'cross-site' || site === 'same-site') && !isLink;
     if (foreignOrigin || foreignFetch) {

@@ -22,7 +22,7 @@ export class RandomSource {
   /** The seed in use: the given seed, or 32 random bytes as hex. */
   readonly seed: string;
   readonly #counters = new Map<string, number>();
-  /** Random text that is hashed into every id, and that each reset replaces. Empty if `freshIds` is false. */
+  /** A random text that is part of the hash of every id. Each reset replaces it. Empty if `freshIds` is false. */
   #idSalt: string[] = [];
 
   /** @param freshIds whether {@link id} returns other ids after each start and reset, even with the same seed */
