@@ -100,7 +100,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(['attempt-counted']);
   });
 
-  it('check() requires effects of a new handler for events that arrive after the store recorded the handler, and reports effects of this handler for earlier events', () => {
+  it('check() requires effects of a new handler for events that arrive after its registration, and reports its effects for earlier events', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };

@@ -453,7 +453,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(0);
   });
 
-  it('EX-15 if the store is down, request() throws the error of the service, and no second request is sent until the lease of the first request ends', async () => {
+  it('EX-15 if the store is down, request() throws the error of the service, and no second request is sent until the first lease ends', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);
@@ -473,7 +473,7 @@ describe('on memory', () => {
     expect(service.posts()).toBe(2);
   });
 
-  it('EX-15 a payment whose response has no id is not requested again, and a poll finds the payment, even if the store was down when the request ended', async () => {
+  it('EX-15 a payment whose response has no id is not requested again, and a poll finds it, even if the store was down meanwhile', async () => {
     const service = new FakeService();
     await using app = await service.start(MEMORY);
     const { expectations } = storeOf(app);

@@ -104,7 +104,7 @@ describeInBrowser('the appearance of the shop', (browser) => {
     await row.getByText('KES\u00a01,000,000.00').waitFor();
   });
 
-  it('every timestamp in the shop has the same format, and its age as a tooltip: in the ledger, and in the message about a lost connection', async () => {
+  it('timestamps in the ledger and in the message about a lost connection have the same format, and their age as a tooltip', async () => {
     const page = await open(PAGES[1], 1280);
     await page.route('**/api/ledger/page', (route) => route.abort());
     await page.reload();

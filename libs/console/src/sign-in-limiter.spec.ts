@@ -60,7 +60,7 @@ const among =
     everyTime(n % pool);
 
 describe('SignInLimiter', () => {
-  it('SignInLimiter does not delay the first ten wrong passwords, and delays each further password by 0.1 s more than the one before, up to 3 s', async () => {
+  it('SignInLimiter does not delay ten wrong passwords, and delays each further password 0.1 s longer than the one before, up to 3 s', async () => {
     const clients = new Clients();
     for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
     const delays: (number | undefined)[] = [];

@@ -33,7 +33,7 @@ describe('controls over HTTP', () => {
     expect((await requestToken(request)).status).toBe(200);
   });
 
-  it('the controls of the emulator respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
+  it('the controls of the emulator respond with 409 to an id or client id that is in use, and with 404 to an unknown id', async () => {
     expect((await post(`${controls}/companies`, { companyId: 'default' })).status).toBe(409);
     const { clientId } = emulator.company;
     expect((await post(`${controls}/companies`, { clientId })).status).toBe(409);

@@ -28,7 +28,7 @@ describe('calls of the service', () => {
     return { service, traces, api: app.app.get(PaymentsApiService), [Symbol.asyncDispose]: end };
   };
 
-  it('TE-03 a call to the service has a CLIENT span with method, path template, server and status, and this span is a child of the active span', async () => {
+  it('TE-03 a call to the service has a CLIENT span with method, path template, server and status, as a child of the active span', async () => {
     await using run = await start();
     const { api, service, traces } = run;
     await traces.provider.getTracer('test').startActiveSpan('handler', async (span) => {
