@@ -3,8 +3,8 @@ import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checks } from './checks.ts';
 import { npm, run, succeed } from '../support/processes/run-command.ts';
-import { OPTIONAL_PEERS } from './merchants.ts';
-import type { Merchant } from './merchants.ts';
+import { OPTIONAL_PEERS } from './merchant-application-setups.ts';
+import type { Merchant } from './merchant-application-setups.ts';
 import type { PackedPackage } from './packed-package.ts';
 import { Trap } from './trap-package.ts';
 

@@ -655,7 +655,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
   });
 
-  it('IN-38 the console shows the end of the last closed minute, and the time from which the minutes are complete', async () => {
+  it('IN-38 the console shows when the last closed minute ended, and since when the counts are complete', async () => {
     const page = await app.open(browser());
     let completeFrom = '2026-11-20T08:00:00.000Z';
     const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };

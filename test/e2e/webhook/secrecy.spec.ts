@@ -166,7 +166,7 @@ describe('secrecy of printed values', () => {
     },
   );
 
-  it('SE-12 inspect and JSON of a company show only its id and address', () => {
+  it('SE-12 util.inspect() and JSON.stringify() show only the id and the address of a company', () => {
     const company = resolveCompany(COMPANY);
     expectNoSecretIn(shown(company));
     expect(JSON.parse(JSON.stringify(company))).toEqual({ id: 'acme', baseUrl: OPTIONS.baseUrl });

@@ -74,7 +74,7 @@ export const SECURITY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/errors/module-log.ts',
     replace: 'this.#cancelTimer ??= this.runtime.schedule(dueInMs, () => this.flush());',
     by: 'void dueInMs;',
-    specs: ['test/e2e/webhook/rejections.spec.ts'],
+    specs: ['test/e2e/webhook/rejection-log.spec.ts'],
   },
   {
     promise: 'SE-09',

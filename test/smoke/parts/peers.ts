@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { MerchantApplication } from '../merchant-application.ts';
-import { ADAPTERS, MERCHANTS } from '../merchants.ts';
+import { ADAPTERS, MERCHANTS } from '../merchant-application-setups.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
 /** Applications with the newest peers of each major of Nest, and with the oldest version of every peer. */

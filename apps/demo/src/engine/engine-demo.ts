@@ -32,8 +32,9 @@ export interface EngineDemoOptions extends Pick<
 }
 
 /**
- * Plays payments. The gateway gets their events, and the services ledger and mail record them. The engine is killed while
- * payments are made. Resolves with `true` if both ledgers and every check were correct. Always ends all processes.
+ * Plays payments. The gateway gets their events. Two services, `ledger` and `mail`, record these events. The engine is
+ * killed while payments are made. Resolves with `true` if both ledgers and every check were correct. Always ends all
+ * processes.
  *
  * @throws TypeError if there is no such engine. Error if this machine does not have the server of the engine, or if a
  *   process did not start. The reason of `signal` if the signal aborts before the ledgers have been checked.

@@ -35,9 +35,9 @@ export interface CompanyFacts {
   readonly company: string;
   /**
    * The accepted webhook secrets, current first. The id is 16 bits of a hash, so that processes can compare secrets. It
-   * does not reveal the secret. `verifiedAtMs` is when the secret last verified a request, in milliseconds since the
-   * epoch; `null` if it did not since `secretsSinceMs`. Empty for a company of a directory until its first verified
-   * request.
+   * does not reveal the secret. `verifiedAtMs` is the time of the last request that was verified with the secret, in
+   * milliseconds since the epoch; `null` if no request has been verified with it since `secretsSinceMs`. Empty for a
+   * company of a directory until its first verified request.
    */
   readonly secrets: readonly { readonly id: string; readonly verifiedAtMs: number | null }[];
   /** The newest token request; `errorCode` is `null` if the service returned a token. `null` without a request. */

@@ -52,7 +52,7 @@ describe('Attempt', () => {
     ]);
   });
 
-  it('IN-13 an attempt retries to settle while the store is down, and reports its outcome after that', async () => {
+  it('IN-13 while the store is down, the worker repeats the settlement of an attempt, and reports the outcome only when it is stored', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 1000 }));
     const complete = harness.store.complete.bind(harness.store);
     const watch = harness.outcomes.watch('c', 'a');

@@ -265,7 +265,7 @@ describe('InboxWorker: wake-ups', () => {
     expect(await harness.isDone('e-19')).toBe(true);
   });
 
-  it('a retry runs when it is due, even if a later retry of another handler has a longer wait', async () => {
+  it('a retry runs when it is due, even if after it another handler schedules a retry with a longer wait', async () => {
     const harness = await started(
       new WorkerHarness(
         { leaseMs: 3_600_000 },

@@ -184,7 +184,8 @@ function inTransaction<T>(tx: unknown, work: (connection: SqliteConnection) => T
   } catch (error) {
     if (!/no such table: payments_inbox_/.test((error as Error).message)) throw error;
     throw new TypeError(
-      '"tx" is not on the file of the inbox. Open the file that the option "file" of sqliteInbox() names.',
+      '"tx" belongs to a connection to another file, not to the file of the inbox. Open your connection with the ' +
+        'same path as the option "file" of sqliteInbox().',
       { cause: error },
     );
   }
