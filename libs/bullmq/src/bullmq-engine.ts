@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { aborted } from 'node:util';
 import { DelayedError, Queue, UnrecoverableError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
@@ -13,7 +12,14 @@ import type {
   StoreMessage,
   TakenMessage,
 } from 'nestjs-payments';
-import { engineLog, InProgress, requireService, SharedConnection } from 'nestjs-payments/engines';
+import {
+  endsWithin,
+  engineLog,
+  InProgress,
+  requireService,
+  SharedConnection,
+  withReasonOnly,
+} from 'nestjs-payments/engines';
 import { resolveBullMQOptions } from './bullmq-options.js';
 import type { BullMQOptions, ResolvedBullMQOptions } from './bullmq-options.js';
 import { jobDataOf, jobIdOf, jobOptionsOf, messageOf } from './event-job.js';
@@ -205,12 +211,10 @@ class Engine implements EventRelay, MessageSource {
     session: Session,
     inProgress: InProgress<TakenMessage>,
   ): Promise<void> {
-    const closed = worker.close().then(
-      () => true,
-      () => true,
-    );
+    const closed = worker.close();
+    closed.catch(() => {});
     await inProgress.end();
-    if (await Promise.race([closed, delay(CLOSE_MS, false, { ref: false })])) return;
+    if (await endsWithin(CLOSE_MS, closed)) return;
     await this.#session.end(session);
     (await worker.getBackend().blockingClient)?.disconnect();
   }
@@ -274,11 +278,6 @@ class EventWorker extends Worker<unknown> {
   }
 }
 
-/** Replaces an error of ioredis or BullMQ by one that contains only the reason. */
-async function clean<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof PaymentsError ? error : new Error(reasonOf(error));
-  }
+function clean<T>(work: () => Promise<T>): Promise<T> {
+  return withReasonOnly(work, reasonOf);
 }

@@ -4,7 +4,7 @@ import { aborted } from 'node:util';
 import { Consumer, MessagesStreamFallbackModes, MessagesStreamModes } from '@platformatic/kafka';
 import type { CommitOptionsPartition, Message, MessagesStream } from '@platformatic/kafka';
 import type { StoreOutcome } from 'nestjs-payments';
-import { InProgress } from 'nestjs-payments/engines';
+import { endsWithin, InProgress } from 'nestjs-payments/engines';
 import { baseOptions, namesOf } from './kafka-options.js';
 import type { ResolvedKafkaOptions } from './kafka-options.js';
 
@@ -76,8 +76,7 @@ export class GroupMember {
       await this.#commit();
     } finally {
       await this.#end();
-      const closed = this.#consumer.close(true).catch(() => undefined);
-      await Promise.race([closed, delay(CLOSE_MS, undefined, { ref: false })]);
+      await endsWithin(CLOSE_MS, this.#consumer.close(true));
     }
   }
 

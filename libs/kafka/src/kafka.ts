@@ -7,7 +7,6 @@ import {
   Producer,
 } from '@platformatic/kafka';
 import type { Message, MessageToProduce } from '@platformatic/kafka';
-import { PaymentsError } from 'nestjs-payments';
 import type {
   EngineCall,
   EngineMessage,
@@ -17,7 +16,12 @@ import type {
   StoreMessage,
   StoreOutcome,
 } from 'nestjs-payments';
-import { engineLog, requireService, SharedConnection } from 'nestjs-payments/engines';
+import {
+  engineLog,
+  requireService,
+  SharedConnection,
+  withReasonOnly,
+} from 'nestjs-payments/engines';
 import { GroupMember } from './group-member.js';
 import { baseOptions, namesOf, resolveOptions } from './kafka-options.js';
 import type { KafkaOptions, ResolvedKafkaOptions } from './kafka-options.js';
@@ -193,15 +197,8 @@ function sum(
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/**
- * Replaces an error of the client by one that contains only the reason. The error of the client may contain a request.
- */
-async function clean<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof PaymentsError ? error : new Error(`Kafka: ${reasonOf(error)}`);
-  }
+function clean<T>(work: () => Promise<T>): Promise<T> {
+  return withReasonOnly(work, (error) => `Kafka: ${reasonOf(error)}`);
 }
 
 /** Returns the innermost message of an error of the client. */

@@ -10,7 +10,13 @@ import type {
   StoreMessage,
   StoreOutcome,
 } from 'nestjs-payments';
-import { engineLog, InProgress, requireService, SharedConnection } from 'nestjs-payments/engines';
+import {
+  endsWithin,
+  engineLog,
+  InProgress,
+  requireService,
+  SharedConnection,
+} from 'nestjs-payments/engines';
 import { Connection } from 'rabbitmq-client';
 import type { AsyncMessage, Channel, ReturnedMessage } from 'rabbitmq-client';
 import { toDeadLetter, toOutgoing, toTaken } from './message-encoding.js';
@@ -235,7 +241,7 @@ async function end({ connection, channel }: { connection: Connection; channel?: 
   await setImmediate();
   if (connection.ready) {
     const closed = Promise.resolve(channel?.close()).then(() => connection.close());
-    await Promise.race([closed.catch(() => undefined), delay(CLOSE_MS, undefined, { ref: false })]);
+    await endsWithin(CLOSE_MS, closed);
   }
   connection.unsafeDestroy();
 }

@@ -1,6 +1,7 @@
 import { ModuleLogger, ThrottledLog } from '../errors/module-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { withTimeLimit } from '../runtime/deadline.js';
+import { systemRuntime } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { EventRelay } from './engine.js';
 import type { EngineOptions } from './engine-options.js';
@@ -51,6 +52,36 @@ export function reportUnsafe(
 ): void {
   if (setup !== 'warn') throw new PaymentsError('engine_unsafe', text);
   log.warn(text, text);
+}
+
+/**
+ * Waits for the end of a connection. Never rejects.
+ *
+ * @returns whether `work` resolved or rejected within `ms` milliseconds
+ */
+export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const ended = work.then(
+    () => true,
+    () => true,
+  );
+  return withTimeLimit(ended, ms, systemRuntime).catch(() => false);
+}
+
+/**
+ * Replaces an error of a client by one that contains only its reason, because the error may contain a request. Does not
+ * replace an error of the module.
+ *
+ * @param reasonOf returns the reason, without a secret or the content of a message
+ */
+export async function withReasonOnly<T>(
+  work: () => Promise<T>,
+  reasonOf: (error: unknown) => string,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof PaymentsError ? error : new Error(reasonOf(error));
+  }
 }
 
 /** The messages that an adapter is storing. */

@@ -1,7 +1,6 @@
 /**
- * Helpers for adapters of engines: the checks of their options, their log, their connection and the
- * messages in progress. The types of an adapter
- * are exported by `nestjs-payments`.
+ * Helpers for adapters of engines: the checks of their options, their log, their connection, the errors of
+ * their client and the messages in progress. The types of an adapter are exported by `nestjs-payments`.
  *
  * @module nestjs-payments/engines
  */
@@ -22,4 +21,11 @@ export {
   SERVICES,
 } from './engine-options.js';
 export type { EngineOptions } from './engine-options.js';
-export { engineLog, InProgress, reportUnsafe, SharedConnection } from './engine-connection.js';
+export {
+  endsWithin,
+  engineLog,
+  InProgress,
+  reportUnsafe,
+  SharedConnection,
+  withReasonOnly,
+} from './engine-connection.js';
