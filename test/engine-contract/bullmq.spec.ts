@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Logger } from '@nestjs/common';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import type { StoreOutcome, TakenMessage } from 'nestjs-payments';
 import { bullMQ } from 'nestjs-payments-bullmq';
 import type { BullMQOptions } from 'nestjs-payments-bullmq';
 import { BullMQServer } from '../support/engines/bullmq-server.ts';
+import { captureWarnings } from '../support/log/captured-log.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';
 import { eventually } from '../support/time/waiting.ts';
 import { describeEngine, engineMessage } from './engine-contract.ts';
@@ -512,15 +512,6 @@ function queueOf(server: BullMQServer, name: string): Queue & AsyncDisposable {
 async function countsOf(queue: Queue): Promise<Record<string, number>> {
   const counts = Object.entries(await queue.getJobCounts());
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
-}
-
-/** Collects the warnings and errors that are logged until the test ends. */
-function captureWarnings(ending: AsyncDisposableStack): string[] {
-  const lines: string[] = [];
-  const add = (line: unknown): void => void lines.push(String(line));
-  Logger.overrideLogger({ log() {}, warn: add, error: add });
-  ending.defer(() => Logger.overrideLogger(false));
-  return lines;
 }
 
 /** A process that takes messages and never stores one. */

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Logger } from '@nestjs/common';
 import type { EngineMessage, StoreOutcome, TakenMessage } from 'nestjs-payments';
 import { kafka } from 'nestjs-payments-kafka';
 import type { KafkaOptions } from 'nestjs-payments-kafka';
 import { CREATE_TOPICS, DESCRIBE_CONFIGS, KafkaServer } from '../support/engines/kafka-server.ts';
+import { captureWarnings } from '../support/log/captured-log.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';
 import { eventually } from '../support/time/waiting.ts';
 import { describeEngine, engineMessage } from './engine-contract.ts';
@@ -300,12 +300,3 @@ describeIf('kafka', () => {
       expect(shown).not.toContain(hidden);
   });
 });
-
-/** Collects the warnings and errors that are logged until the test ends. */
-function captureWarnings(ending: AsyncDisposableStack): string[] {
-  const lines: string[] = [];
-  const add = (line: unknown): void => void lines.push(String(line));
-  Logger.overrideLogger({ log() {}, warn: add, error: add });
-  ending.defer(() => Logger.overrideLogger(false));
-  return lines;
-}

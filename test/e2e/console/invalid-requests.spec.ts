@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { consoleOnEachAdapter } from '../../support/console/console-application.js';
+import { consoleOnEachAdapter, FAILURE_GROUP } from '../../support/console/console-application.js';
 
 /** Requests with a query that is not valid: path, and part of the message. */
 const QUERIES: [string, string][] = [
@@ -52,13 +52,6 @@ const A_LIST = '"events" must be a list of 1 to 1,000 events, each with "company
 const FILTER = 'a JSON object with: company, eventType, handler, state, search, error, from, to.';
 
 /** Actions with a body that is not valid: title, action, body, and part of the message. */
-const GROUP = {
-  handler: 'Orders.markPaid',
-  state: 'dead',
-  error: 'no',
-  count: 1,
-  newestAt: '2026-01-01T00:00:00Z',
-};
 const BODIES: [string, string, unknown, string][] = [
   ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, '],
   ['no selection', 'redrive', {}, 'The body must have either "events" or "filter".'],
@@ -149,10 +142,15 @@ const BODIES: [string, string, unknown, string][] = [
   [
     '501 UTF-16 units',
     'acknowledge',
-    { ...GROUP, note: '🔑'.repeat(250) + 'x' },
+    { ...FAILURE_GROUP, note: '🔑'.repeat(250) + 'x' },
     '"note" must be a text of 1 to 500 characters, none of them a control character; an emoji counts as two.',
   ],
-  ['a note', 'withdraw', { ...GROUP, note: 'x' }, 'The body must not have the field "note".'],
+  [
+    'a note',
+    'withdraw',
+    { ...FAILURE_GROUP, note: 'x' },
+    'The body must not have the field "note".',
+  ],
   ['no handler', 'pause', {}, '"handler" is missing. It must be the name of a handler, or * for '],
   ['an empty handler', 'pause', { handler: '' }, '"handler" must be the name of a handler, or *'],
   ['an unknown handler', 'pause', { handler: 'Nobody' }, 'No handler is named "Nobody"'],

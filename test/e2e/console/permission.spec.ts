@@ -4,6 +4,7 @@ import {
   ACTION,
   basic,
   consoleOnEachAdapter,
+  FAILURE_GROUP,
   guarded,
   selected,
 } from '../../support/console/console-application.js';
@@ -11,19 +12,12 @@ import {
 const PASSWORD = 'correct horse battery';
 const REJECTED = 'You may look, but not act. Ask an operator who may act.';
 const PAYMENT = { company: 'default', reference: 'order-1' };
-const GROUP = {
-  handler: 'Orders.markPaid',
-  state: 'dead',
-  error: 'no',
-  count: 1,
-  newestAt: '2026-01-01T00:00:00Z',
-};
 const ACTIONS: [string, object][] = [
   ['redrive', selected('e-1')],
   ['redrive', { filter: { state: 'dead' } }],
   ['stop', { id: 'job-1' }],
-  ['acknowledge', { ...GROUP, note: 'x' }],
-  ['withdraw', GROUP],
+  ['acknowledge', { ...FAILURE_GROUP, note: 'x' }],
+  ['withdraw', FAILURE_GROUP],
   ['skip', selected('e-1')],
   ['pause', { handler: 'Orders.markPaid' }],
   ['resume', { handler: '*' }],

@@ -125,6 +125,15 @@ export const selected = (...ids: string[]) => ({
   events: ids.map((id) => ({ company: 'default', id })),
 });
 
+/** A group of failures, as the page sends it. */
+export const FAILURE_GROUP = {
+  handler: 'Orders.markPaid',
+  state: 'dead',
+  error: 'no',
+  count: 1,
+  newestAt: '2026-01-01T00:00:00Z',
+};
+
 /** Headers that the page sends with an action. */
 export const ACTION = { 'content-type': 'application/json', 'x-payments-console': '1' };
 

@@ -40,3 +40,12 @@ export async function logged<R>(work: (log: CapturedLog) => Promise<R>): Promise
     Logger.overrideLogger(false);
   }
 }
+
+/** Collects the warnings and errors that are logged until `ending` is disposed of. */
+export function captureWarnings(ending: AsyncDisposableStack): string[] {
+  const lines: string[] = [];
+  const add = (line: unknown): void => void lines.push(String(line));
+  Logger.overrideLogger({ log() {}, warn: add, error: add });
+  ending.defer(() => Logger.overrideLogger(false));
+  return lines;
+}
