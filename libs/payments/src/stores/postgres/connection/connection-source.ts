@@ -69,7 +69,7 @@ export const STRICT_ISOLATION = 'PYISO';
 
 /** Whether a deadlock or a strict isolation level caused the error. A retry may succeed. */
 export function isConflict(error: unknown): boolean {
-  return /^(40001|40P01|PYISO)$/.test(sqlStateOf(error) ?? '');
+  return ['40001', '40P01', STRICT_ISOLATION].includes(sqlStateOf(error) ?? '');
 }
 
 /** Whether a value that cannot be stored caused the error. The other events or outcomes of the batch can be stored. */
