@@ -50,7 +50,7 @@ export interface Observations {
  *   attempt only if the delivery was a suspect when its process died.
  * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
  * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and neither a fault nor a busy machine explains
- * the gap.
+ *   the gap.
  * - `process-exited`: a process ended by itself.
  * - `slow-drain`: a process did not end in time after SIGTERM.
  * - `left-in-engine`: the engine has messages that the service has not acknowledged when the chaos run ends.

@@ -178,7 +178,7 @@ export function resolveOptions(options: PaymentsModuleOptions) {
   if (relay !== null && source !== null) {
     throw optionsInvalid(
       'give either "relay", in the application that receives webhook requests, or "source", in an application that ' +
-        'takes events from the engine, not both: with both, the application would hand over the events that it takes, again.',
+        'takes events from the engine, not both, because the application would then hand over the events that it has just taken.',
     );
   }
   const { runtime: timers = systemRuntime } = options;

@@ -349,7 +349,8 @@ export class EventReceiver {
     }
     throw new PaymentsError(
       'inbox_unavailable',
-      `The event was not stored, because the catalog of handlers changed ${MAX_CATALOG_CHANGES} times during the attempts to store it. Send the event again.`,
+      `The event was not stored, because the catalog of handlers changed ${MAX_CATALOG_CHANGES} times during the ` +
+        'attempts to store it. Send the event again.',
     );
   }
 

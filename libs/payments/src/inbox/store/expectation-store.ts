@@ -429,10 +429,10 @@ export interface ExpectationStore {
    * same transaction:
    *
    * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
-   * the event is received too, and the expectation stays cancelled. However, the found event may contradict the inbox:
-   * the inbox has events of this transaction with types of `eventTypes`, but none with the type of the found event. The
-   * found event is then not received. The recorded result is `contradiction`, its detail is also stored as
-   * {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
+   *   the event is received too, and the expectation stays cancelled. However, the found event may contradict the inbox:
+   *   the inbox has events of this transaction with types of `eventTypes`, but none with the type of the found event. The
+   *   found event is then not received. The recorded result is `contradiction`, its detail is also stored as
+   *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
    *   `eventTypes` fulfils it. Without such a stored event, the expectation becomes `overdue`, and
    *   {@link PollSettlement.event} is received.

@@ -264,8 +264,8 @@ export class Attempt {
         `overdue ${handler}`,
         () =>
           `Handler ${handler} still runs although its time limit has passed and its signal was aborted ` +
-          `(${services.ignoringSignal} such handlers in this process). The handler may still run during the next attempt. Pass ` +
-          'context.signal to what the handler calls.',
+          `(${services.ignoringSignal} such handlers in this process). The handler may still run during the next ` +
+          'attempt. Pass context.signal to what the handler calls.',
         delivery,
       );
     });

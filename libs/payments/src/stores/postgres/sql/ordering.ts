@@ -21,9 +21,9 @@ export const isRunning = (schema: string, ordering: string, handler: string): st
  *    keeps it until its transaction ends. The claim or receive skips a key if another transaction holds the lock of the
  *    key.
  * 2. After that, a *new* statement checks whether a delivery of the key is running. The snapshot of the statement is
- * younger than the lock, so the statement sees what other transactions committed before they released the lock. The
- * rule needs READ COMMITTED: with another isolation level, the whole transaction has one snapshot, which is older than
- * the lock. If a delivery of the key runs, the due delivery is marked as waiting.
+ *    younger than the lock, so the statement sees what other transactions committed before they released the lock. The
+ *    rule needs READ COMMITTED: with another isolation level, the whole transaction has one snapshot, which is older than
+ *    the lock. If a delivery of the key runs, the due delivery is marked as waiting.
  * 3. A transaction that settles a running delivery first updates the delivery, then waits for the lock, and then makes
  *    the next waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running
  *    delivery was settled, or this new statement sees the waiting delivery.
