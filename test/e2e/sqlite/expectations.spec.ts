@@ -84,7 +84,7 @@ describe('expectations in the transaction of an application on SQLite', () => {
       [{ query: () => {} }, 'context.commit'],
       [null, 'has no method "prepare"'],
       [harness.connect(), 'Run BEGIN first'],
-      [other, 'not on the file of the inbox'],
+      [other, 'a connection to another file'],
     ];
     for (const [tx, message] of unusable) {
       const call = expectations.expect(order('a'), tx);

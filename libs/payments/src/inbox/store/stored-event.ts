@@ -437,7 +437,7 @@ export const MAX_DISORDER_MS = 60_000;
 /** Counts are exact up to this number. */
 export const COUNT_CAP = 10_000;
 
-/** A number of rows, counted up to {@link COUNT_CAP}. */
+/** A number of rows, counted up to 10,000. */
 export interface CappedCount {
   /** The count, from 0 to 10,000. */
   readonly count: number;
