@@ -185,7 +185,7 @@ describeIf('bullMQ', () => {
       [{ 'no-appendfsync-on-rewrite': 'yes' }, /"no-appendfsync-on-rewrite" of Redis is "yes"/],
     ] as const;
     it.each(unsafe)(
-      'EN-09 the adapter for BullMQ refuses a Redis with %j, and only logs this problem with setup "warn"',
+      'EN-09 the adapter for BullMQ rejects if Redis has the settings %j; with setup "warn", the adapter logs the problem and works',
       async (given, message) => {
         await using other = await BullMQServer.start(given);
         const lines = captureWarnings(ending);

@@ -1,7 +1,7 @@
 import { deepEqual } from 'node:assert/strict';
 import { activityCases } from './activity-cases.ts';
 import { assignCases } from './assign-cases.ts';
-import { catalogCases } from './catalog-cases.ts';
+import { catalogCases } from './handler-catalog-cases.ts';
 import { claimCases } from './claim-cases.ts';
 import { duplicateCases } from './duplicate-cases.ts';
 import { expectationCases } from './expectation-cases.ts';

@@ -9,7 +9,7 @@ import {
   apiApplication,
   testCompany,
   type ApiApplication,
-} from '../../support/api/api-application.js';
+} from '../../support/api/api-client-application.js';
 import { ConnectProxy } from '../../support/http/connect-proxy.js';
 
 const file = (name: string): Buffer =>

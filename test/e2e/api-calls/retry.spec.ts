@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, it } from '@jest/globals';
-import type { ApiApplication } from '../../support/api/api-application.js';
+import type { ApiApplication } from '../../support/api/api-client-application.js';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { hangUp, json, silence } from '../../support/api/scripted-service.js';

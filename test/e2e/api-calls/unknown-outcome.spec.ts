@@ -1,7 +1,7 @@
 import http from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { testCompany } from '../../support/api/api-application.js';
+import { testCompany } from '../../support/api/api-client-application.js';
 import { apiHarness, describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ApiApplication } from '../../support/api/api-application.js';
+import type { ApiApplication } from '../../support/api/api-client-application.js';
 import { apiHarness } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { json, type Script } from '../../support/api/scripted-service.js';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { testCompany } from '../../support/api/api-application.js';
+import { testCompany } from '../../support/api/api-client-application.js';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { until } from '../../support/time/waiting.js';
 import { hangUp, json, silence, type Script } from '../../support/api/scripted-service.js';

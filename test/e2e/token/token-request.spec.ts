@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { testCompany } from '../../support/api/api-application.js';
+import { testCompany } from '../../support/api/api-client-application.js';
 import { describeWithEachAdapter } from '../../support/api/api-harness.js';
 import { json, ScriptedService } from '../../support/api/scripted-service.js';
 

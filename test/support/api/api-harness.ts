@@ -3,7 +3,7 @@ import type {
   HttpAdapter,
   PaymentsApiOptions,
 } from '../../../libs/payments/src/api/api-options.js';
-import { apiApplication, testCompany, type ApiApplication } from './api-application.js';
+import { apiApplication, testCompany, type ApiApplication } from './api-client-application.js';
 import { ScriptedService } from './scripted-service.js';
 
 /** A scripted service and applications that call it, new for every test of a `describe`. */

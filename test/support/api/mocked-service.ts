@@ -1,8 +1,8 @@
 import { afterEach } from '@jest/globals';
 import type { PaymentsApiOptions } from '../../../libs/payments/src/api/api-options.js';
 import type { PaymentsApiService } from '../../../libs/payments/src/api/payments-api.service.js';
-import { apiApplication, testCompany } from './api-application.js';
-import type { ApiApplication } from './api-application.js';
+import { apiApplication, testCompany } from './api-client-application.js';
+import type { ApiApplication } from './api-client-application.js';
 
 /** The address of a payments service that exists only in a mock, and its responses. */
 export const BASE_URL = 'https://payments.example.com';

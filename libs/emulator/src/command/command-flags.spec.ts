@@ -61,7 +61,7 @@ describe('parseCommandLine', () => {
     [['--port'], '--port'],
     [['--port', 'x'], '--port takes a whole number, not "x"'],
     [['--port', '-1'], '--port'],
-    [['--redeliver', '5'], '--redeliver takes waits such as'],
+    [['--redeliver', '5'], '--redeliver takes a list of times such as'],
     [['--faults', '{'], '--faults takes JSON'],
   ])('parseCommandLine() rejects %j with a message that names the flag', (args, message) => {
     expect(() => parseCommandLine(args)).toThrow(CommandLineError);

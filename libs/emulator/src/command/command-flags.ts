@@ -123,7 +123,7 @@ function schedule(text: string | undefined): number[] | undefined {
     const ms = parseDuration(wait.trim());
     if (ms !== undefined) return ms;
     throw new CommandLineError(
-      `--redeliver takes waits such as 500ms,1s,5m,1h, or none; not "${text}"`,
+      `--redeliver takes a list of times such as 500ms,1s,5m,1h, or the word none, not "${text}"`,
     );
   });
 }
