@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { InboxStore, RecordKind } from '../store/inbox-store.js';
-import { MAX_KEY, parsedBody } from '../store/record-store.js';
+import { MAX_KEY, parsedBody } from '../store/shared-records.js';
 import { assertText, assertWhole } from '../store/stored-event.js';
 
 /** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */

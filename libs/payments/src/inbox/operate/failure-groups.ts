@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { FailedDelivery, InboxStore } from '../store/inbox-store.js';
-import { parsedBody } from '../store/record-store.js';
+import { parsedBody } from '../store/shared-records.js';
 import { assertText, MAX_NOTE, MAX_WHO } from '../store/stored-event.js';
 
 const MAX_GROUPS = 50;

@@ -11,7 +11,7 @@ import { NO_OBSERVERS, Observers } from '../../telemetry/observers.js';
 import type { FactsSnapshot } from '../../telemetry/process-facts.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore } from '../store/inbox-store.js';
-import { parsedBody } from '../store/record-store.js';
+import { parsedBody } from '../store/shared-records.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import type { HandlerLoad } from '../work/inbox-worker.js';
 

@@ -8,7 +8,7 @@ import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import type { InboxStore, StoredDelivery, StoredRecord } from '../store/inbox-store.js';
-import { parsedBody } from '../store/record-store.js';
+import { parsedBody } from '../store/shared-records.js';
 import { MAX_WHO } from '../store/stored-event.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';

@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ExpectationStore } from './expectation-store.js';
-import type { RecordStore } from './record-store.js';
+import type { RecordStore } from './shared-records.js';
 import type {
   ClaimedDelivery,
   DeliverySelection,
@@ -17,7 +17,7 @@ import type {
 } from './stored-event.js';
 
 export type * from './expectation-store.js';
-export type * from './record-store.js';
+export type * from './shared-records.js';
 export type * from './stored-event.js';
 
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');

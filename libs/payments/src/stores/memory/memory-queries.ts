@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
-import type { countActivity } from '../../inbox/store/activity.js';
+import type { countActivity } from '../../inbox/store/activity-per-minute.js';
 import type {
   EventFilter,
   FailedDelivery,

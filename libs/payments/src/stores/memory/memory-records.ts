@@ -4,7 +4,7 @@ import {
   LIMITED_RECORDS,
   MAX_RECORDS,
   RECORD_RETENTION_MS,
-} from '../../inbox/store/record-store.js';
+} from '../../inbox/store/shared-records.js';
 
 interface Row {
   readonly key: string;

@@ -3,7 +3,7 @@ import { checkFields, flag, whole } from '../../errors/option-checks.js';
 import type { OptionChecks } from '../../errors/option-checks.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { countActivity } from '../../inbox/store/activity.js';
+import { countActivity } from '../../inbox/store/activity-per-minute.js';
 import { boundedError, MAX_OF_PAYMENT } from '../../inbox/store/stored-event.js';
 import type {
   HandlerPause,

@@ -1,5 +1,5 @@
-import { countActivity } from '../../inbox/store/activity.js';
-import type { CountedEvent } from '../../inbox/store/activity.js';
+import { countActivity } from '../../inbox/store/activity-per-minute.js';
+import type { CountedEvent } from '../../inbox/store/activity-per-minute.js';
 import type {
   DeliveryState,
   EventFilter,

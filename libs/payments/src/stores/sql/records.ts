@@ -3,7 +3,7 @@ import {
   LIMITED_RECORDS,
   MAX_RECORDS,
   RECORD_RETENTION_MS,
-} from '../../inbox/store/record-store.js';
+} from '../../inbox/store/shared-records.js';
 import { fromStored, toStored } from './sql-connection.js';
 import type { SqlConnection } from './sql-connection.js';
 

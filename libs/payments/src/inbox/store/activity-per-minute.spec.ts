@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { countActivity } from './activity.js';
-import type { CountedEvent } from './activity.js';
+import { countActivity } from './activity-per-minute.js';
+import type { CountedEvent } from './activity-per-minute.js';
 
 const MINUTE_MS = 60_000;
 const NOW = 1000 * MINUTE_MS;
