@@ -12,8 +12,9 @@ export default {
   ],
   // Prints results only; the log of a test is printed if the test fails.
   testEnvironment: '<rootDir>/test/support/jest/quiet-environment.js',
-  // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
-  maxWorkers: '100%',
+  // More than the two cores of the pipeline, because many tests wait for processes and servers.
+  maxWorkers: 4,
+  testSequencer: '<rootDir>/test/support/jest/slow-specs-first.js',
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
   testTimeout: 90_000,
