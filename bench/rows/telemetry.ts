@@ -50,8 +50,8 @@ export const telemetry: Row = {
         notes: [
           'The processor time is that of all threads of the process. The SDK of OpenTelemetry creates the ' +
             'spans and metrics. Every span is sampled, except in the line with 10% of the spans and the line ' +
-            'with metrics only. The SDK collects sampled spans in batches and then drops the batches, because an ' +
-            'exporter has costs of its own.',
+            'with metrics only. The SDK collects sampled spans in batches. The benchmark discards ' +
+            'these batches instead of exporting them, so that the figures do not contain the costs of an exporter.',
           'In the line "the handler calls the SDK", the handler makes the same calls as `openTelemetry()` for ' +
             'each event: two spans and five measurements. Objects that do not depend on the event are created ' +
             'once, before the measurement. The difference between this line and the last line is the cost of the ' +

@@ -117,7 +117,7 @@ export interface WebhookOptions {
    *
    * If the clock of a process is slow, the process computes too small an age for events. It can then accept a replay
    * whose id is already deleted. If your clocks can differ, set the limit lower than `worker.retainIdsMs` by more than
-   * this difference. With the memory inbox, set at most `worker.retainIdsMs`.
+   * this difference. With the memory inbox, set `maxAgeMs` to at most `worker.retainIdsMs`.
    */
   maxAgeMs?: number | false;
 }
