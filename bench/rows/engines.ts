@@ -61,11 +61,12 @@ export const engines: Row = {
 };
 
 const NOTES = [
-  'A gateway of one process, or of two, hands over the events that its PostgreSQL inbox stores, 100 at a time in each ' +
-    'process. In the other tables, a service of as many processes also takes them into its own PostgreSQL inbox and runs ' +
-    `${CONCURRENCY} handlers at a time in each process. The ` +
-    'client of the engine publishes the same messages 100 at a time, and a consumer with a prefetch of 100 acknowledges ' +
-    'each message. It stores nothing: no retries, no duplicates, no order, no history.',
+  'In the first table of each engine, a gateway with one process, or with two, hands over the events in its PostgreSQL ' +
+    'inbox, 100 at a time in each process. In the second table, a service with the same number of processes also takes ' +
+    `the events into its own PostgreSQL inbox and runs ${CONCURRENCY} handlers at a time in each process. The client of the ` +
+    'engine publishes the same messages 100 at a time, and a consumer with a prefetch of 100 acknowledges each message. The ' +
+    'client stores nothing, so it has no retries, no history and no protection against duplicates, and does not keep ' +
+    'the order of a transaction.',
   'Everything runs on one machine: the engine, PostgreSQL and the processes share its processors.',
 ];
 
