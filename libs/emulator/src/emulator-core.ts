@@ -121,7 +121,9 @@ export class EmulatorCore {
     throw new EmulatorInputError([`${field} ${PRIVATE_WEBHOOK}`]);
   }
 
-  /** Sets one fault of a company, or removes it if `value` is undefined. Returns the current plan. */
+  /**
+   * Sets one fault of a company, or removes the fault if `value` is undefined. Returns the fault plan after the change.
+   */
   changeFault(
     company: string | undefined,
     target: string,
@@ -153,7 +155,7 @@ export class EmulatorCore {
     return { transaction, event };
   }
 
-  /** Like {@link complete}, and also returns the first delivery attempt. */
+  /** Does the same as {@link complete}, and also returns a promise of the first delivery attempt. */
   completeAndSend(transactionId: string): CompletedTransaction & SentEvent {
     const transaction = this.transactions.complete(transactionId);
     this.#laterCompletions.cancel(transactionId);
@@ -168,7 +170,7 @@ export class EmulatorCore {
     return { transaction, ...sent };
   }
 
-  /** Declines a transaction. No event is sent, because the service documents none. */
+  /** Declines a transaction. The emulator sends no event, because the service documents no event for a decline. */
   fail(transactionId: string): Transaction {
     const transaction = this.transactions.fail(transactionId);
     this.#laterCompletions.cancel(transactionId);
@@ -211,7 +213,7 @@ export class EmulatorCore {
     return { event, firstAttempt: this.deliveries.enqueue(company, environment, event) };
   }
 
-  /** Signs and sends the bytes of a body as they are. Resolves after the first delivery has ended. */
+  /** Signs the bytes of a body and sends them unchanged. Resolves with the first attempt after it has ended. */
   sendBody(input: unknown): Promise<DeliveryRecord> {
     const { companyId, environment = 'sandbox', body } = validateInput(NewBody, input);
     const original = Buffer.from(body, 'base64');
@@ -233,7 +235,7 @@ export class EmulatorCore {
     this.#createCompanies();
   }
 
-  /** Cancels all deliveries, delayed responses and later completions. */
+  /** Cancels all deliveries, all delays of responses, and all scheduled completions of transactions. */
   async end(): Promise<void> {
     this.#abort.abort();
     this.#laterCompletions.clear();

@@ -1,9 +1,13 @@
-/** The reason why the emulator rejected a control: one of these four codes. */
+/** The reason why the emulator rejected an operation: one of these four codes. */
 export type EmulatorErrorCode =
-  /** There is no company, transaction or delivery with this id: it never existed, or a bounded store removed it. */
+  /**
+   * There is no company, transaction or delivery with this id. It never existed, or the emulator removed it to keep a
+   * limit.
+   */
   | 'not_found'
   /**
-   * The current state does not allow the control. For example, the id is taken, or the transaction is already complete.
+   * The current state does not allow the operation. For example, the id of a new company is in use, or the transaction
+   * is already complete.
    */
   | 'conflict'
   /** A limit set by the options is reached. */
@@ -11,7 +15,7 @@ export type EmulatorErrorCode =
   /** The emulator has been closed. */
   | 'closed';
 
-/** An error about a control that the emulator could not execute although its input is valid. */
+/** An error about an operation that the emulator rejected although the input was valid. */
 export class EmulatorError extends Error {
   override readonly name = 'EmulatorError';
 
@@ -25,7 +29,7 @@ export class EmulatorError extends Error {
 }
 
 /**
- * An error about the invalid input of a control. The error is a `TypeError`, because invalid input is a mistake of the
+ * An error about invalid input of an operation. The error is a `TypeError`, because invalid input is a mistake of the
  * caller.
  */
 export class EmulatorInputError extends TypeError {

@@ -25,8 +25,8 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /** Port of the production host, 0 to 65535; 0 selects a free port. Default: 0. */
   readonly productionPort?: number | undefined;
   /**
-   * The service's name in `User-Agent: <serviceName>-Webhook/1.0` of the deliveries. 1 to 64 letters, digits, `.`, `_` or
-   * `-`. Default: `PaymentsEmulator`.
+   * The service's name in the header `User-Agent: <serviceName>-Webhook/1.0` of webhook requests. 1 to 64 letters,
+   * digits, `.`, `_` or `-`. Default: `PaymentsEmulator`.
    */
   readonly serviceName?: string | undefined;
   /**
@@ -35,9 +35,9 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly seed?: string | number | undefined;
   /**
    * Whether the ids of transactions, events, deliveries and tokens differ after each start and reset, even with the
-   * same seed. The ids of a real service differ too. Credentials and random faults still repeat. Default: false. The
-   * command sets this option to true, so that an application with a durable inbox does not treat the events of a
-   * restarted emulator as duplicates.
+   * same seed. The ids of a real service differ too. With the same seed, credentials and random faults are the same
+   * after each start in any case. Default: false. The command `payments-emulator` sets this option to true, so that an
+   * application with a durable inbox does not treat the events of a restarted emulator as duplicates.
    */
   readonly freshIds?: boolean | undefined;
   /** Lifetime of tokens in seconds, 1 to 86,400. Default: 3599, as in the service. */
@@ -47,17 +47,18 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /** Status of a declined transaction; 1 to 64 characters, not `complete` or `pendingStatus`. Default: `failed`. */
   readonly failedStatus?: string | undefined;
   /**
-   * Code of the currency that the pages show before amounts; three capital letters. The service's fields have no currency,
-   * so the option changes no event and no response. Default: `KES`.
+   * Code of the currency that the pages show before amounts; three capital letters. The service's fields contain no
+   * currency, so this option changes no event and no response. Default: `KES`.
    */
   readonly currency?: string | undefined;
   /**
-   * Milliseconds within which a receiver must respond to a delivery, 1 to 600,000. Default: 30,000, as in the service.
+   * Milliseconds within which a receiver must respond to a webhook request, 1 to 600,000. Default: 30,000, as in the
+   * service.
    */
   readonly deliveryTimeout?: number | undefined;
   /**
    * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The
-   * service does not document its redelivery schedule. Default: `[]`, no further attempts.
+   * service does not document its redelivery schedule. Default: `[]`, which means no further attempts.
    */
   readonly redeliver?: readonly number[] | undefined;
   /** Maximum number of concurrent deliveries, 1 to 10,000. Default: 50. */
@@ -76,8 +77,8 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /** Response bodies that the service does not document. Default: the emulator's own response bodies. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
   /**
-   * A function that is called with each delivery attempt that has ended. If the function throws, the error is logged.
-   * Default: none.
+   * A function that the emulator calls with each delivery attempt that has ended. If the function throws an error, the
+   * emulator logs it. Default: none.
    */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
   /** The clock that the emulator uses for all lifetimes, waits and timestamps. Default: the system clock. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isLoopback } from './companies/webhook-url.js';
 import type { WebhookPolicy } from './companies/webhook-url.js';
 
-/** Whether other machines can reach an emulator, and the protections that are needed in this case. */
+/** Whether other machines can reach an emulator, and the protections against them. */
 export interface NetworkAccess {
   /** Whether other machines can reach the emulator, by `host` or by a public URL. */
   readonly remoteAccess: boolean;
@@ -52,7 +52,7 @@ export function resolveNetworkAccess(
   const allowPrivate = options.allowPrivateWebhooks ?? false;
   if (nodeEnv === 'production' && options.allowProduction !== true) {
     problems.push(
-      'allowProduction is needed to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
+      'allowProduction must be true to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
     );
   }
   if (controlToken !== undefined && !TOKEN.test(controlToken)) {

@@ -28,7 +28,7 @@ import { triggerEvent } from './trigger/trigger-event.js';
 import type { TriggerInput } from './trigger/trigger-input.js';
 
 /**
- * A running emulator of the payments service. The emulator has two hosts, sandbox and production. Its controls are
+ * A running emulator of the payments service. The emulator has two hosts, sandbox and production. Its operations are
  * available as methods of this class and, over HTTP, under `/emulator/`.
  *
  * Methods throw `EmulatorInputError` (a `TypeError`) for invalid input, and `EmulatorError` for other errors.
@@ -92,7 +92,10 @@ export class PaymentsEmulator implements AsyncDisposable {
     return toCredentials(this.#core.companies.get());
   }
 
-  /** Creates a company. Omitted fields are generated. Throws `conflict` if the id is taken. */
+  /**
+   * Creates a company. The emulator generates omitted ids and secrets. Throws `conflict` if the company id or a client
+   * id is in use.
+   */
   createCompany(company: NewCompany = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.create(company));
   }
@@ -102,7 +105,7 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.companies.all().map(toCredentials);
   }
 
-  /** Changes the URL, the secret or the active flag of a webhook. Omitted fields keep their value. */
+  /** Changes the URL, the secret or the active flag of a webhook. An omitted field does not change the setting. */
   setWebhook(webhook: WebhookInput): CompanyCredentials {
     return toCredentials(this.#core.companies.setWebhook(webhook));
   }
@@ -186,14 +189,17 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /**
    * Completes a transaction `delayMs` milliseconds later by the emulator's clock (1 to 604,800,000), unless it is
-   * completed or declined before. A second call replaces the time. `idle` and `flush` do not wait for the completion.
-   * Throws like {@link complete}.
+   * completed or declined before. A second call for the transaction replaces the time. `idle` and `flush` do not wait
+   * for the completion. Throws the same errors as {@link complete}.
    */
   completeLater(transactionId: string, delayMs: number): Transaction {
     return this.#core.completeLater(transactionId, { delayMs });
   }
 
-  /** Declines a transaction. No event is sent, because the service documents none. Throws like {@link complete}. */
+  /**
+   * Declines a transaction. The emulator sends no event, because the service documents no event for a decline. Throws
+   * the same errors as {@link complete}.
+   */
   fail(transactionId: string): Transaction {
     return this.#core.fail(transactionId);
   }
@@ -211,12 +217,12 @@ export class PaymentsEmulator implements AsyncDisposable {
     return triggerEvent(this.#core, trigger);
   }
 
-  /** Signs and sends the bytes of a body as they are. Resolves when the first delivery of the event has ended. */
+  /** Signs the bytes of a body and sends them unchanged. Resolves with the first attempt after it has ended. */
   sendBody(body: NewBody): Promise<DeliveryRecord> {
     return this.#core.sendBody(body);
   }
 
-  /** Returns the attempts of the delivery log that match, in the order of their creation. */
+  /** Returns the attempts of the delivery log that match the filter, in the order of their creation. */
   deliveries(filter: DeliveryFilter = {}): DeliveryRecord[] {
     return this.#core.log.list(validateInput(DeliveryFilter, filter));
   }
@@ -234,7 +240,10 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.deliveries.idle();
   }
 
-  /** Ends all delays, all reordering and all waits before redeliveries. Resolves when all deliveries have ended. */
+  /**
+   * Skips the waiting times of all deliveries: delays, the wait for reordering, and the times before redeliveries.
+   * Resolves when all deliveries have ended.
+   */
   flush(): Promise<void> {
     return this.#core.deliveries.flush();
   }

@@ -52,7 +52,7 @@ describe('resolveOptions', () => {
     [{ companies: [] }, 'companies must be 1 to 100 ids'],
     [{ companies: ['acme', '1x'] }, 'companies must be 1 to 100 ids'],
     [{ companies: ['my-shop', 'My_shop'] }, 'companies must be 1 to 100 ids'],
-    [{ companies: ['acme'], clientId: 'shop' }, 'clientId is for one company'],
+    [{ companies: ['acme'], clientId: 'shop' }, 'clientId is a setting of one company'],
     [{ companyId: 'a/b' }, 'companyId must be 1 to 64 letters'],
     [{ faults: { api: { error: { status: 1 } } } }, 'api.error.status must be'],
   ];
@@ -93,7 +93,7 @@ describe('resolveOptions', () => {
   );
 
   it('SE-14 resolveOptions() rejects NODE_ENV=production unless allowProduction is set', () => {
-    expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction is needed/);
+    expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction must be true/);
     expect(resolveOptions({ allowProduction: true }, 'production').port).toBe(0);
     expect(resolveOptions({}, 'development').port).toBe(0);
   });

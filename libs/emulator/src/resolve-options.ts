@@ -131,14 +131,16 @@ function companiesOf(options: PaymentsEmulatorOptions, problems: string[]): NewC
     ([field, value]) => value !== undefined && !/^webhook(Url|Active)$/.test(field),
   );
   if (ofOne !== undefined) {
-    problems.push(`${ofOne[0]} is for one company, so it must not be given with companies`);
+    problems.push(
+      `${ofOne[0]} is a setting of one company, so it must not be given together with the option companies`,
+    );
   }
   const names = new Set(ids.map(settingsPrefix));
   const valid = ids.length > 0 && ids.length <= 100 && ids.every((id) => COMPANY_ID.test(id));
   if (!valid || names.size < ids.length) {
     problems.push(
       'companies must be 1 to 100 ids, each of a letter and up to 63 letters, digits, _ or -, such as acme,umbrella. ' +
-        'Ids that differ only in case, _ or - are not different, because their settings would have the same names.',
+        'Two ids must not differ only in case, _ or -, because their settings would have the same names.',
     );
   }
   return ids.map((companyId) => ({

@@ -13,8 +13,8 @@ const BOOT_CONTEXTS = new Set([
 /**
  * Suppresses the lines that Nest logs while the emulator starts. Errors are suppressed too, because `start()` throws them.
  *
- * Nest has one logger per process, which the application under test also uses. Other lines are still logged, and the logger
- * is restored when the emulator has started.
+ * Nest has one logger per process, and the application under test uses the same logger. Other lines are still logged,
+ * and the logger is restored when the emulator has started.
  *
  * @returns a function that restores the log
  */

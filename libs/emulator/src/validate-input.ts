@@ -4,8 +4,8 @@ import { validateSync } from 'class-validator';
 import { EmulatorInputError } from './emulator-errors.js';
 
 /**
- * Validates the input of a control with its DTO class. A control is an operation of the emulator that is called over HTTP or
- * as a method. Returns an instance of the class. A missing input counts as an empty object.
+ * Validates the input of an operation with its DTO class, and returns an instance of the class. An operation of the
+ * emulator is called over HTTP or as a method. A missing input counts as an empty object.
  *
  * @throws EmulatorInputError that names each invalid field. Unknown fields are invalid, so that a misspelt field is not
  * silently ignored.

@@ -203,7 +203,7 @@ describe('payments-emulator trigger', () => {
     const { code, out, err } = await trigger('a.b', '--url', gone.baseUrl);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toBe(
-      `payments-emulator: no emulator responds at ${gone.baseUrl} (ECONNREFUSED). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url\n`,
+      `payments-emulator: no emulator responds at ${gone.baseUrl} (ECONNREFUSED). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If the emulator listens at another address, pass this address with --url\n`,
     );
   });
 

@@ -42,10 +42,12 @@ export const CallingCompany = createParamDecorator(
 );
 
 /**
- * Reads the token of a request from `Authorization` or `x-auth-token`. Both headers need the `Bearer` prefix.
+ * Reads the token of a request from `Authorization` or `x-auth-token`. In both headers, the prefix `Bearer` is
+ * required.
  *
- * Returns undefined if there is no token, if a header is malformed, or if both headers are sent and differ. The service
- * does not document how it treats two different tokens; the emulator rejects them, so that the client's bug becomes visible.
+ * Returns undefined if the request has neither header, if one of them is malformed, or if they contain different
+ * tokens. The service does not document how it treats two different tokens. The emulator rejects the request, so that
+ * the client's bug becomes visible.
  */
 export function readBearerToken(
   headers: Readonly<Record<string, string | string[] | undefined>>,

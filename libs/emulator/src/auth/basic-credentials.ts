@@ -2,7 +2,10 @@ import type { ClientCredentials } from '../companies/company.js';
 
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
 
-/** Reads base64 of `client_id:client_secret` in UTF-8. Returns undefined if the header is missing or malformed. */
+/**
+ * Reads the client id and the client secret from an `Authorization` header of HTTP Basic in UTF-8. Returns undefined if
+ * this header is missing or malformed.
+ */
 export function parseBasicCredentials(header: string | undefined): ClientCredentials | undefined {
   const base64 = BASIC.exec(header ?? '')?.[1];
   if (!base64 || base64.length % 4 !== 0) return undefined;

@@ -10,8 +10,8 @@ import type { IssuedToken, TokenIssuer } from './token-issuer.js';
 export interface TokenResponse {
   readonly access_token: string;
   /**
-   * The lifetime of the token in seconds, as a string that contains an integer, for example `"3599"`. A fault can
-   * replace this value with any JSON value.
+   * The lifetime of the token in seconds, as a string that contains an integer, for example `"3599"`. The fault
+   * `expiresIn` can replace this value with any JSON value, or omit the field.
    */
   readonly expires_in?: unknown;
   readonly token_type: 'Bearer';
@@ -19,7 +19,7 @@ export interface TokenResponse {
 
 /** Exchanges client credentials for access tokens. This class is the token endpoint without the HTTP layer. */
 export class TokenExchange {
-  /** The last token of each company, for the `sameToken` fault. */
+  /** The last token that each company got in each environment. The fault `sameToken` returns this token again. */
   readonly #last = new WeakMap<Company, Partial<Record<Environment, IssuedToken>>>();
 
   constructor(
@@ -30,7 +30,10 @@ export class TokenExchange {
     private readonly lifetime: number,
   ) {}
 
-  /** Returns the company that has the client id in the header, or undefined. Does not check the secret. */
+  /**
+   * Returns the company whose client id an `Authorization` header contains, or undefined. Does not check the client
+   * secret.
+   */
   identify(authorization: string | undefined, environment: Environment): Company | undefined {
     const credentials = parseBasicCredentials(authorization);
     return credentials && this.companies.findByClientId(credentials.clientId, environment);

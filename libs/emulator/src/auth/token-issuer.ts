@@ -10,14 +10,14 @@ export interface IssuedToken {
   readonly token: string;
   /** When the token expires, in milliseconds since the Unix epoch; a multiple of 1,000. */
   readonly expiresAt: number;
-  /** The generation to which the token belongs. A revocation starts the next generation. */
+  /** The generation to which the token belongs. A revocation of tokens starts the next generation. */
   readonly generation: string;
 }
 
 /**
  * Issues and verifies access tokens. A token is a JWT for one company and one environment. The emulator does not store
- * tokens. Each token contains its generation. A token whose generation is not the company's current generation is
- * revoked.
+ * tokens. Each token contains its generation. The emulator rejects a token whose generation is not the company's
+ * current generation.
  */
 export class TokenIssuer {
   readonly #key: Uint8Array;
@@ -46,7 +46,10 @@ export class TokenIssuer {
     return { token, expiresAt: (issuedAt + lifetime) * 1000, generation };
   }
 
-  /** Returns the token's company, or undefined if the token is forged, expired, revoked or of the other environment. */
+  /**
+   * Returns the token's company. Returns undefined if the token is forged, expired or revoked, or if it was issued for
+   * the other environment.
+   */
   async verify(token: string, environment: Environment): Promise<Company | undefined> {
     const payload = await jwtVerify(token, this.#key, {
       algorithms: [ALGORITHM],
@@ -68,7 +71,7 @@ export class TokenIssuer {
     return `${this.#resets}.${company.tokenGeneration[environment]}`;
   }
 
-  /** Revokes every token issued so far. */
+  /** Revokes all tokens of all companies. */
   reset(): void {
     this.#resets++;
   }

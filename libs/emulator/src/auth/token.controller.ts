@@ -30,7 +30,7 @@ export class TokenController {
     const response = await this.core.tokenExchange.exchange(authorization, body, environment);
     if (!response) {
       throw new UnauthorizedException(
-        `expected Basic credentials of the ${environment} environment and a JSON body with grant_type client_credentials`,
+        `the request must have valid Basic credentials of the ${environment} environment and a JSON body with grant_type client_credentials`,
       );
     }
     return response;

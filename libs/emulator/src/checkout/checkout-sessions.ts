@@ -7,7 +7,9 @@ import { normalisePhoneNumber } from '../transactions/transaction-validators.js'
 import type { OneTimeCode } from './one-time-code.js';
 import { checkCode, issueCode } from './one-time-code.js';
 
-/** The current step of an open invoice. `problem` is the error message about the last input. */
+/**
+ * The current step of the checkout of an open invoice. `problem` is the error message about the customer's last input.
+ */
 export type CheckoutStep =
   | { readonly name: 'phone'; readonly typed: string; readonly problem: string | undefined }
   | {
@@ -38,8 +40,9 @@ export interface CheckoutDependencies {
 /**
  * The hosted checkout. The customer enters a phone number and a one-time code, and then pays or declines.
  *
- * The state is kept on the server, not in the browser. An action that the current step does not allow, such as a form
- * sent twice or from the browser's history, changes nothing. Therefore an invoice is paid at most once.
+ * The emulator keeps the state of each checkout in memory, not in the browser. An action that the current step does not
+ * allow, such as a form sent twice or from the browser's history, changes nothing. Therefore an invoice is paid at most
+ * once.
  */
 export class CheckoutSessions {
   readonly #steps = new Map<string, CheckoutStep>();

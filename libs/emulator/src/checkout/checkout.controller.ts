@@ -106,7 +106,9 @@ export class CheckoutController {
     return this.#apply(id, { type: button });
   }
 
-  /** Whether the page links to the delivery log. Customers cannot open the log if it requires a token. */
+  /**
+   * Whether the checkout page links to the delivery log. Customers cannot open the log if it requires a control token.
+   */
   get #withLog(): boolean {
     return this.core.controlToken === undefined;
   }

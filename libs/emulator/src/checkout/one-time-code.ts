@@ -5,11 +5,14 @@ export interface OneTimeCode {
   readonly digits: string;
   /** When the code expires, in milliseconds since the Unix epoch. The code is rejected from this time on. */
   readonly expiresAt: number;
-  /** How many wrong codes the customer may still enter. At 0, every code is rejected. */
+  /** How many wrong codes the customer may still enter. If this number is 0, the emulator rejects every code. */
   readonly triesLeft: number;
 }
 
-/** Lifetime and number of tries of a code. The service does not document its own values. */
+/**
+ * How long a one-time code is valid, and how many wrong codes a customer may enter. The service does not document its
+ * own values.
+ */
 const CODE_LIFETIME_MS = 300_000;
 const CODE_TRIES = 3;
 

@@ -5,8 +5,8 @@ export type Setting = readonly [name: string, value: string];
 
 /**
  * Returns the settings with which an application calls the emulator's sandbox host and verifies the emulator's
- * deliveries. With several companies, the name of each setting starts with the company's id, for example
- * `ACME_CLIENT_ID`.
+ * deliveries. If the emulator has several companies, the names of a company's settings start with the company's id, for
+ * example `ACME_CLIENT_ID`.
  */
 export function applicationSettings(emulator: PaymentsEmulator): Setting[] {
   const companies = emulator.companies();

@@ -9,11 +9,11 @@ export interface StartCommand {
   readonly do: 'start';
   readonly options: PaymentsEmulatorOptions;
   readonly quiet: boolean;
-  /** The `.env` file to save the application's settings in. */
+  /** The path of the `.env` file in which the command saves the application's settings. */
   readonly envFile: string | undefined;
 }
 
-/** An error about an invalid command line. The command shows its message without a stack trace. */
+/** An error about an invalid command line. The command prints the message of this error without a stack trace. */
 export class CommandLineError extends Error {
   override readonly name = 'CommandLineError';
 }
@@ -49,7 +49,7 @@ const FLAGS = {
   version: { type: 'boolean', short: 'v' },
 } as const;
 
-/** The ports are fixed, so that the configuration of an application can contain them. */
+/** The default ports of the command are fixed, so that an application's configuration can contain them. */
 export const DEFAULT_PORT = 4010;
 export const DEFAULT_PRODUCTION_PORT = 4011;
 
@@ -115,7 +115,9 @@ function whole(flag: string, text: string | undefined): number | undefined {
   return Number(text);
 }
 
-/** `1s,30s,5m` means waits of 1 s, 30 s and 5 min before the further attempts. `none` means no further attempt. */
+/**
+ * `1s,30s,5m` means waits of 1 s, 30 s and 5 min before the second, third and fourth attempt. `none` means one attempt.
+ */
 function schedule(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return [];
@@ -128,14 +130,14 @@ function schedule(text: string | undefined): number[] | undefined {
   });
 }
 
-/** Parses a time with a unit, such as 500ms, 1s, 5m or 1h, to milliseconds. Returns undefined for other text. */
+/** Converts a time with a unit, such as 500ms, 1s, 5m or 1h, to milliseconds. Returns undefined for other text. */
 export function parseDuration(text: string): number | undefined {
   const [, number, unit] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? [];
   if (!number || !unit) return undefined;
   return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
 }
 
-/** @throws CommandLineError that contains `example` if the value is not valid JSON */
+/** @throws CommandLineError if the value is not valid JSON; the message contains `example` */
 export function json(flag: string, text: string | undefined, example: string): object | undefined {
   if (text === undefined) return undefined;
   try {

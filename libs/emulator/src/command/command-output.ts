@@ -6,13 +6,14 @@ import { assignment, applicationSettings } from './application-settings.js';
 export interface CommandOutput {
   out(text: string): void;
   err(text: string): void;
-  /** Aborted when the output is no longer read. */
+  /** Aborts when no program reads the output any more, for example because the program after a pipe has ended. */
   readonly closed?: AbortSignal;
 }
 
 /**
- * Returns the text that is printed when the emulator listens. The settings are `export` lines without comments. The
- * lines work if they are pasted into a shell, and if they are saved in a `.env` file for dotenv or Node's `--env-file`.
+ * Returns the text that the command prints when the emulator has started. The text contains the settings of the
+ * application as `export` lines without comments. These lines work in a shell, and in a `.env` file that dotenv or
+ * Node's `--env-file` reads.
  */
 export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
   const { baseUrl, productionBaseUrl, seed, controlToken } = emulator;

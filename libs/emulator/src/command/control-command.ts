@@ -42,7 +42,7 @@ interface ControlCommand {
 }
 
 /**
- * Runs one of the {@link CONTROL_COMMANDS} and returns its exit code.
+ * Runs one of the {@link CONTROL_COMMANDS}, and returns the exit code.
  *
  * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
  */
@@ -64,7 +64,9 @@ function readCommand(
   { after, company = DEFAULT_COMPANY }: { after?: string; company?: string },
 ): ControlCommand {
   if (after !== undefined && command !== 'complete') {
-    throw new CommandLineError(`${command} takes no --after; only complete takes it`);
+    throw new CommandLineError(
+      `${command} takes no --after, which is for the command complete only`,
+    );
   }
   if (more.length === 0 && first !== undefined) {
     if (command === 'fault' && second !== undefined) return faultCommand(company, first, second);

@@ -29,12 +29,12 @@ const FLAGS = { ...RUNNING_FLAGS, file: { type: 'string' } } as const;
 
 export const DELIVERY_COMMANDS: readonly string[] = ['watch', 'replay', 'send'];
 
-/** Milliseconds between two requests of `watch`. */
+/** How often `watch` requests the delivery log: every 500 milliseconds. */
 const WATCH_MS = 500;
 
 /**
- * Runs one of the {@link DELIVERY_COMMANDS} and returns its exit code. `watch` ends if its output is closed, or with an
- * error.
+ * Runs one of the {@link DELIVERY_COMMANDS}, and returns the exit code. `watch` runs until its output is closed or a
+ * request to the emulator fails.
  *
  * @throws CommandLineError for invalid flags, Error if no emulator responds or if the emulator rejects the request
  */
@@ -68,7 +68,7 @@ export async function runDeliveryCommand(args: string[], output: CommandOutput):
   return delivery.state === 'delivered' ? 0 : 1;
 }
 
-/** Prints the attempts that end from now on, until the output is closed. */
+/** Until the output is closed, prints each attempt that ends after the call. */
 async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0> {
   let seen: ReadonlySet<string> | undefined;
   while (!output.closed?.aborted) {
@@ -80,9 +80,10 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0
     if (seen === undefined) output.out('Waiting for webhook requests. Press Ctrl+C to end.\n');
     for (const delivery of seen === undefined ? [] : ended.toReversed()) {
       if (seen?.has(keyOf(delivery))) continue;
-      // The list has no responses, which are necessary for the code and the advice.
+      // The list does not contain the responses, which are necessary for the error code and the advice.
       const control = `deliveries/${encodeURIComponent(delivery.id)}`;
-      // A reset may have removed the delivery meanwhile. If the emulator has ended, the next list fails.
+      // A reset may have removed the delivery meanwhile. If the emulator has been closed, the next request of the list
+      // fails.
       const found = emulator.send<DeliveryRecord>({ method: 'GET', control });
       const record = await found.catch(() => undefined);
       if (record !== undefined) print(record, output);
@@ -93,7 +94,9 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0
   return 0;
 }
 
-/** The ids start again after a reset of the emulator, but the times do not. */
+/**
+ * Returns a text that identifies an attempt. After a reset, the emulator may repeat ids, but not the times of creation.
+ */
 function keyOf({ id, createdAt }: Pick<DeliveryRecord, 'id' | 'createdAt'>): string {
   return `${id} ${createdAt}`;
 }

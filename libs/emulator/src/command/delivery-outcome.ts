@@ -1,6 +1,6 @@
 import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 
-/** Number of characters of the response body that are printed. */
+/** Maximum number of characters of a response body that the command prints. */
 const PRINTED_BODY_LENGTH = 300;
 
 export interface DeliveryOutcome {
@@ -49,7 +49,7 @@ function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
 
 /** The error code in the response of an application that uses nestjs-payments. */
 export function codeOf({ response }: Pick<DeliveryRecord, 'response'>): string | undefined {
-  // The delivery log may have only the start of the body.
+  // The delivery log may contain only the start of the body.
   return /"code":"(\w+)"/.exec(response?.body ?? '')?.[1];
 }
 
@@ -69,7 +69,7 @@ function adviseResponse({ response, faults, companyId }: DeliveryRecord): string
     return 'the application does not accept the signature: its PAYMENTS_WEBHOOK_SECRET probably differs from the secret of this emulator. Restart the application with the settings that the emulator printed; --seed keeps them between starts';
   }
   if (status === 401 || status === 403) {
-    return 'a guard, a proxy or a check of the application rejected the request before its signature was checked: exclude the path of the webhook. If the application checks signatures without nestjs-payments, compare the webhook secrets';
+    return 'a guard, a proxy or a check of the application rejected the request before its signature was checked: exclude the path of the webhook from this guard, proxy or check. If the application checks signatures without nestjs-payments, compare the webhook secrets';
   }
   if (status === 404 || status === 405) {
     return "the application has no webhook at this path: start the emulator with the --webhook-url that the application uses, including a global prefix and the company's id";

@@ -16,19 +16,19 @@ export class EmulatorClient {
   /**
    * Checks that an emulator is running at a URL, and returns a client.
    *
-   * @throws Error that names the fix, if no emulator responds or if the emulator requires another control token
+   * @throws Error if no emulator responds, or if the control token is missing or wrong; the message names the fix
    */
   static async connect(url: string, controlToken?: string): Promise<EmulatorClient> {
     const emulator = new EmulatorClient(url.replace(/\/+$/, ''), controlToken);
     const { status, body } = await emulator.#request('GET', '/emulator');
     if (status === 401) {
       throw new Error(
-        `the emulator at ${url} requires its control token. Pass the token that it printed at its start with --control-token`,
+        `the emulator at ${url} requires its control token. With --control-token, pass the token that the emulator printed when it started`,
       );
     }
     if ((body as { emulator?: unknown } | null)?.emulator === 'payments-emulator') return emulator;
     throw new Error(
-      `${url} responded with ${status}, but is not a payments-emulator. Pass the emulator's address with --url`,
+      `${url} responded with ${status}, but is not a payments-emulator. With --url, pass the address of the emulator`,
     );
   }
 
@@ -61,7 +61,7 @@ export class EmulatorClient {
     } catch (error) {
       const { cause } = error as { cause?: { code?: string } };
       throw new Error(
-        `no emulator responds at ${this.url} (${cause?.code ?? 'no connection'}). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url`,
+        `no emulator responds at ${this.url} (${cause?.code ?? 'no connection'}). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If the emulator listens at another address, pass this address with --url`,
         { cause: error },
       );
     }

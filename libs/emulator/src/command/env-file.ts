@@ -9,11 +9,11 @@ const COMMENT =
   '# Written by payments-emulator --save-env, which replaces these lines at each start:';
 
 /**
- * Saves settings in a `.env` file. Replaces the lines of an earlier start and keeps all other lines. A new file is readable
- * by its owner only.
+ * Saves settings in a `.env` file. Replaces the lines that an earlier start wrote, and keeps all other lines. Only the
+ * owner of a new file can read it.
  *
  * @throws Error if another line sets one of the settings to another value. In this case, the function does not change
- *   the file. An empty value above the lines of the emulator is allowed.
+ *   the file. A line above the emulator's lines may set a setting to an empty value.
  */
 export async function saveEnvFile(file: string, settings: readonly Setting[]): Promise<void> {
   const before = await read(file);
@@ -25,7 +25,8 @@ export async function saveEnvFile(file: string, settings: readonly Setting[]): P
     );
   });
   const { head, tail } = withoutOwnLines(before, settings);
-  // The last line of a variable counts, so an empty line above, as in a copy of .env.example, sets nothing.
+  // If several lines set a variable, the last one counts. Therefore a line above the emulator's lines that sets an
+  // empty value, as in a copy of .env.example, has no effect.
   const above = Object.entries(parseEnv(head)).filter(([, value]) => value !== '');
   const other = { ...Object.fromEntries(above), ...parseEnv(tail) };
   const conflicts = settings.filter(([name, value]) => (other[name] ?? value) !== value);
@@ -48,8 +49,8 @@ async function read(file: string): Promise<string> {
 }
 
 /**
- * Returns the text before and after the emulator's lines. If there are no such lines, returns the text before and after
- * the place where they will be written.
+ * Returns the text of a `.env` file before and after the lines that the emulator wrote. If there are no such lines,
+ * returns the text before and after the place where the emulator will write them.
  */
 function withoutOwnLines(
   text: string,
@@ -57,7 +58,7 @@ function withoutOwnLines(
 ): { head: string; tail: string } {
   const names = settings.map(([name]) => name).join('|');
   const own = new RegExp(`^${COMMENT}\\r?\\n(?:(?:${names})=.*(?:\\r?\\n|$))*`, 'm').exec(text);
-  // Lines that were changed to point to another service belong to the user and are kept.
+  // If the user has changed the lines to the address of another service, the emulator does not replace them.
   if (own && isEmulators(parseEnv(own[0])['PAYMENTS_BASE_URL'])) {
     return { head: text.slice(0, own.index), tail: text.slice(own.index + own[0].length) };
   }

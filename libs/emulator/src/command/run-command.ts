@@ -14,7 +14,7 @@ import { describeListenFailure } from './listen-failure.js';
 import { applicationSettings } from './application-settings.js';
 import { runTrigger } from './trigger-command.js';
 
-/** A running emulator, or the exit code of a command that has ended. */
+/** A running emulator, or the exit code of a command that started no emulator. */
 export type CommandResult = PaymentsEmulator | 0 | 1 | 2;
 
 /** Runs a command line. Resolves when the emulator listens or the command has ended. Never rejects. */
@@ -78,7 +78,7 @@ async function listen(options: PaymentsEmulatorOptions): Promise<PaymentsEmulato
   }
 }
 
-/** Returns the flag of an option, or the name of the option if there is no flag. */
+/** Returns the flag that sets an option, or the name of the option if it has no flag. */
 function nameFlag(option: string): string {
   const flag = `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   return HELP.includes(`${flag} `) ? flag : option;

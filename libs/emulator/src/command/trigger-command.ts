@@ -35,7 +35,7 @@ const FLAGS = {
   data: { type: 'string' },
 } as const;
 
-/** The flags of the command, by the name of the trigger's field. */
+/** The flag that sets a field of {@link TriggerInput}, by the name of the field. */
 const FLAG_OF: Readonly<Record<string, string>> = {
   externalReference: '--reference',
   transactionId: '--transaction',

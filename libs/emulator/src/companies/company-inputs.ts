@@ -8,7 +8,7 @@ import {
   IsWebhookUrl,
 } from './company-validators.js';
 
-/** Selects the company to which a control applies. */
+/** Selects the company to which an operation of the emulator applies. */
 export class CompanyInput {
   /** Id of the company. Default: the company that the emulator started with. */
   @IsOptional()
@@ -16,7 +16,7 @@ export class CompanyInput {
   companyId?: string | undefined;
 }
 
-/** A company to create. Every field has a default; omitted secrets are generated. */
+/** A company to create. Every field has a default. The emulator generates omitted ids and secrets. */
 export class NewCompany {
   /** Id of the company: 1 to 64 letters, digits, `_` or `-`. Default: a generated id. */
   @IsOptional()
@@ -44,8 +44,8 @@ export class NewCompany {
   productionClientSecret?: string | undefined;
 
   /**
-   * The webhook URL: HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Default: none; the
-   * emulator sends nothing.
+   * The webhook URL: HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Default: none, so that
+   * the emulator sends the company no webhook requests.
    */
   @IsOptional()
   @IsWebhookUrl()
@@ -62,7 +62,7 @@ export class NewCompany {
   webhookActive?: boolean | undefined;
 }
 
-/** A change of a company's webhook. Omitted fields keep their value. */
+/** A change of a company's webhook. An omitted field does not change the setting. */
 export class WebhookInput extends CompanyInput {
   /**
    * The new webhook URL: HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Null removes the
@@ -72,10 +72,7 @@ export class WebhookInput extends CompanyInput {
   @IsWebhookUrl()
   url?: string | null | undefined;
 
-  /**
-   * The new webhook secret, 1 to 1024 characters. The emulator keeps the previous secret, because the fault `oldSecret`
-   * needs it.
-   */
+  /** The new webhook secret, 1 to 1024 characters. The emulator keeps the previous secret for the fault `oldSecret`. */
   @IsOptional()
   @IsSecret()
   secret?: string | undefined;
@@ -94,7 +91,7 @@ export class WebhookSecretInput extends CompanyInput {
   secret?: string | undefined;
 }
 
-/** A rotation of a client secret. The old secret is rejected at once. */
+/** A rotation of a client secret. The emulator rejects the old secret at once. */
 export class ClientSecretInput extends WebhookSecretInput {
   /** The environment of the client secret. Default: `sandbox`. */
   @IsOptional()
@@ -104,7 +101,7 @@ export class ClientSecretInput extends WebhookSecretInput {
 
 /** Selects the tokens to revoke. */
 export class RevocationInput extends CompanyInput {
-  /** The environment whose tokens are revoked. Default: both. */
+  /** The environment whose tokens are revoked. Default: both environments. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;

@@ -68,7 +68,10 @@ export class CompanyStore {
     return this.#companies.get(companyId);
   }
 
-  /** Without an id, returns the company that the emulator started with. @throws EmulatorError `not_found` */
+  /**
+   * Returns a company. Without an id, returns the company that the emulator started with. @throws EmulatorError
+   * `not_found`
+   */
   get(companyId?: string | null): Company {
     const company = companyId ? this.#companies.get(companyId) : this.all()[0];
     if (!company) throw new EmulatorError('not_found', `there is no company ${companyId}`);
@@ -122,7 +125,7 @@ export class CompanyStore {
     this.#companies.clear();
   }
 
-  /** @throws EmulatorInputError if the policy does not allow the URL */
+  /** @throws EmulatorInputError if the webhook policy does not allow the URL */
   #requireAllowedUrl(field: string, url: string | null | undefined): void {
     const problem = url ? webhookPolicyProblem(url, this.policy) : undefined;
     if (problem !== undefined) throw new EmulatorInputError([`${field} ${problem}`]);

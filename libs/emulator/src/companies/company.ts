@@ -15,13 +15,14 @@ export interface ClientCredentials {
   readonly clientSecret: string;
 }
 
-/** A company's webhook. Both environments share the webhook. */
+/** The settings of a company's webhook. Both environments use the same webhook. */
 export interface WebhookSettings {
   /**
-   * The URL that deliveries are sent to: HTTPS, or plain HTTP on a loopback host. If null, the emulator sends nothing.
+   * The URL to which the emulator sends webhook requests: HTTPS, or plain HTTP on a loopback host. If null, the
+   * emulator sends none.
    */
   readonly url: string | null;
-  /** The secret with which the emulator signs every delivery. */
+  /** The secret with which the emulator signs every webhook request. */
   readonly secret: string;
   /** Whether the emulator sends events to the webhook. */
   readonly active: boolean;
@@ -48,7 +49,10 @@ export interface Company {
    * this secret.
    */
   previousWebhookSecret: string | undefined;
-  /** A token contains the generation in which it was issued. Increasing the generation revokes all earlier tokens. */
+  /**
+   * A token contains the generation in which it was issued. Increasing this number revokes all tokens of the
+   * environment that the company has got so far.
+   */
   readonly tokenGeneration: Record<Environment, number>;
 }
 

@@ -11,7 +11,10 @@ export interface WebhookPolicy {
   readonly allowPrivate: boolean;
 }
 
-/** Whether the host name of a URL means this machine: `localhost`, a name under `localhost`, or a loopback address. */
+/**
+ * Whether the host name of a URL means this machine: `localhost`, a name that ends with `.localhost`, or a loopback
+ * address.
+ */
 export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname.toLowerCase());
 }
@@ -27,9 +30,9 @@ export function webhookUrlProblem(value: unknown): string | undefined {
 }
 
 /**
- * Returns the reason why the policy rejects a well-formed webhook URL, or undefined if the policy accepts it. Checks
- * only the URL itself; host names are not resolved. The service accepts HTTPS only. The emulator also accepts plain HTTP
- * on loopback hosts and, if allowed, in private networks.
+ * Returns the reason why the policy rejects a well-formed webhook URL, or undefined if the policy accepts it. Does not
+ * resolve host names. The service accepts HTTPS only. The emulator also accepts plain HTTP on loopback hosts and, if
+ * `allowPrivate` is true, in private networks.
  */
 export function webhookPolicyProblem(
   value: string,
@@ -49,6 +52,9 @@ export function webhookPolicyProblem(
     : undefined;
 }
 
-/** Error message for a private host, if other machines can reach the emulator. */
+/**
+ * Error message about a webhook URL of a private host. The emulator rejects such a URL if other machines can reach the
+ * emulator.
+ */
 export const PRIVATE_WEBHOOK =
   'must not point to this machine or a private network while other machines can reach the emulator; allowPrivateWebhooks (--allow-private-webhooks) permits such URLs';

@@ -11,7 +11,10 @@ const CHALLENGE = 'Basic realm="payments-emulator: any name, the control token a
 export const WithoutControlToken = (): MethodDecorator & ClassDecorator =>
   SetMetadata(EXEMPT, true);
 
-/** Requires the control token, if there is one, for all pages and controls under `/emulator`. */
+/**
+ * If the emulator has a control token, requires it for all endpoints under `/emulator`, except those that {@link
+ * WithoutControlToken} marks.
+ */
 @Injectable()
 export class ControlTokenGuard implements CanActivate {
   constructor(

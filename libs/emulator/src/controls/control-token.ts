@@ -10,7 +10,10 @@ export class ControlToken {
     this.#digest = digest(token);
   }
 
-  /** Verifies an `Authorization` header, which contains the token as Bearer, or as the Basic password of any user. */
+  /**
+   * Verifies an `Authorization` header, which contains the control token as a Bearer token, or as the password of HTTP
+   * Basic with any user name.
+   */
   verify(authorization: string | undefined): 'valid' | 'missing' | 'wrong' {
     const given = tokenOf(authorization);
     if (given === undefined) return 'missing';

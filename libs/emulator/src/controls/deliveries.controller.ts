@@ -7,7 +7,7 @@ import { validateInput } from '../validate-input.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Endpoints that only the emulator has: the delivery log, redelivery, and the end of all delays. */
+/** Endpoints that only the emulator has: they read the delivery log, send events again, and skip delays. */
 @Controller('emulator/deliveries')
 @UseGuards(SameOriginGuard)
 export class DeliveriesController {
@@ -21,7 +21,7 @@ export class DeliveriesController {
     return this.core.log.list(validateInput(DeliveryFilter, { ...query }));
   }
 
-  /** Returns a page of the log, newest first, without bodies and headers. */
+  /** Returns one page of the delivery log, newest attempt first, without bodies and headers. */
   @Get('search')
   search(@Query() query: object): DeliveryPage {
     return this.core.log.search(validateInput(DeliverySearch, { ...query }));
@@ -32,21 +32,21 @@ export class DeliveriesController {
     return this.core.log.get(id).record;
   }
 
-  /** Signs and sends a body as it is. Responds after the first delivery of the event has ended. */
+  /** Signs a body and sends it unchanged. Responds after the first attempt has ended. */
   @Post()
   @HttpCode(200)
   send(@Body() body: object): Promise<DeliveryRecord> {
     return this.core.sendBody({ environment: this.address.environment, ...body });
   }
 
-  /** Sends the event again. Responds with the new attempt after the attempt has ended. */
+  /** Sends the event of a logged attempt again. Responds with the new attempt after this attempt has ended. */
   @Post(':id/redeliver')
   @HttpCode(200)
   redeliver(@Param('id') id: string): Promise<DeliveryRecord> {
     return this.core.deliveries.redeliver(id);
   }
 
-  /** Ends all delays, and responds after all deliveries have ended. */
+  /** Skips the waiting times of all deliveries, and responds after all deliveries have ended. */
   @Post('flush')
   @HttpCode(204)
   flush(): Promise<void> {

@@ -35,7 +35,7 @@ export class EmulatorController {
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };
   }
 
-  /** Returns the faults that a plan may contain, with their fields. */
+  /** Returns the faults that a fault plan may contain, with the fields of each fault. */
   @Get('faults')
   faults(): typeof FAULTS {
     return FAULTS;
@@ -46,7 +46,7 @@ export class EmulatorController {
     return this.core.sendEvent({ environment: this.address.environment, ...body }).event;
   }
 
-  /** Responds after the first delivery of the event has ended. */
+  /** Sends an event. Responds after the first attempt has ended. */
   @Post('trigger')
   @HttpCode(200)
   trigger(@Body() body: object): Promise<TriggeredEvent> {

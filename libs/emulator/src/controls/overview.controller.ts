@@ -9,7 +9,10 @@ import { SameOriginGuard } from '../http/same-origin.guard.js';
 /** Maximum number of companies in the overview, which contains the first company and the newest companies. */
 const MAX_COMPANIES = 200;
 
-/** The emulator's page requests this data at regular intervals. The data contain no secret; their size is bounded. */
+/**
+ * The data that the emulator's page requests at regular intervals. The data contains no secret, and its size is
+ * bounded.
+ */
 interface Overview {
   readonly environment: Environment;
   /** The time of the emulator's clock. ISO 8601, UTC. */
@@ -18,7 +21,10 @@ interface Overview {
   readonly realTime: string;
   readonly currency: string;
   readonly hosts: Readonly<Record<Environment, string>>;
-  /** Milliseconds before each further attempt. A company's faults can override this schedule. */
+  /**
+   * Milliseconds before each further attempt of a failed delivery. The fault plan of a company can override this
+   * schedule.
+   */
   readonly redeliver: readonly number[];
   readonly log: {
     /** Maximum number of attempts in the log. */

@@ -7,7 +7,9 @@ import { TransactionFilter } from '../transactions/transaction-inputs.js';
 import type { Transaction } from '../transactions/transaction.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Endpoints that only the emulator has. They require no access token. */
+/**
+ * Endpoints that only the emulator has: they create, list, complete and decline transactions without an access token.
+ */
 @Controller('emulator/transactions')
 @UseGuards(SameOriginGuard)
 export class TransactionsController {
@@ -31,7 +33,7 @@ export class TransactionsController {
     return this.core.transactions.get(id);
   }
 
-  /** Responds at once, without waiting for the delivery. */
+  /** Completes a transaction. Responds at once, without waiting for the delivery of the event. */
   @Post(':id/complete')
   @HttpCode(200)
   complete(@Param('id') id: string): CompletedTransaction {

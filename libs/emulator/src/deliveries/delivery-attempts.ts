@@ -41,7 +41,7 @@ export interface Delivery {
   readonly company: Company;
   /** The event's bytes, before any tampering. */
   readonly original: Uint8Array;
-  /** Aborts when the emulator is reset or closed. */
+  /** A signal that aborts when the emulator is reset or closed. */
   readonly signal: AbortSignal;
 }
 
@@ -93,7 +93,11 @@ export class DeliveryAttempts {
     return record;
   }
 
-  /** `faults` replaces the faults that are drawn from the company's plan. */
+  /**
+   * Runs an attempt and stores its result in `record`.
+   *
+   * @param faults the faults to apply. Default: faults that are drawn from the company's fault plan
+   */
   async run(
     delivery: Delivery,
     record: DeliveryRecord,
@@ -154,7 +158,7 @@ export class DeliveryAttempts {
         : 'failed';
   }
 
-  /** Calls the listener. An error that the listener throws must not affect the delivery. */
+  /** Calls `onDelivery`. An error that `onDelivery` throws must not affect the delivery. */
   #notify(record: DeliveryRecord): void {
     try {
       this.options.onDelivery(record);
@@ -166,8 +170,8 @@ export class DeliveryAttempts {
   }
 
   /**
-   * Returns the secret before the last rotation. If there was no rotation, returns an unrelated secret, which the
-   * receiver rejects too.
+   * Returns the webhook secret that was valid before the last rotation. If there was no rotation, returns an unrelated
+   * secret, so that the receiver rejects the signature too.
    */
   #oldSecret(company: Company): string {
     return (

@@ -7,7 +7,7 @@ import type { DeliveryState } from './delivery-record.js';
 import { DELIVERY_STATES } from './delivery-record.js';
 import type { WebhookEvent } from './delivery-request.js';
 
-/** Selects attempts of the delivery log. All given fields must match. */
+/** Selects the attempts of the delivery log that match all given fields. */
 export class DeliveryFilter {
   /** Id of the company. Default: all companies. */
   @IsOptional()
@@ -35,7 +35,7 @@ export class DeliveryFilter {
   limit?: number | undefined;
 }
 
-/** A body to sign and send as it is. */
+/** A body to sign and to send unchanged. */
 export class NewBody {
   /** Id of the company that the body is sent to. Default: the company that the emulator started with. */
   @IsOptional()
@@ -47,7 +47,7 @@ export class NewBody {
   @IsEnvironment()
   environment?: Environment | undefined;
 
-  /** The bytes, in Base64. The bytes must be a JSON object with the text `eventType`. */
+  /** The bytes of the body, in Base64. The bytes must be a JSON object whose field `eventType` is a string. */
   @IsBase64({}, { message: 'body must be Base64' })
   body!: string;
 }
@@ -81,7 +81,7 @@ export function eventIn(body: Uint8Array): WebhookEvent {
   };
 }
 
-/** Selects attempts for a page of the delivery log. All given fields must match. */
+/** Selects the attempts for a page of the delivery log: those that match all given fields. */
 export class DeliverySearch {
   /** Id of the company. Default: all companies. */
   @IsOptional()
@@ -92,13 +92,19 @@ export class DeliverySearch {
   @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
   state?: DeliveryState | undefined;
 
-  /** Text that the transaction id, the reference, the event id or the event type contains; case-insensitive. */
+  /**
+   * Selects attempts whose transaction id, external reference, event id or event type contains this text. Upper and
+   * lower case are equal.
+   */
   @IsOptional()
   @IsString({ message: 'search must be text' })
   @MaxLength(256, { message: 'search must be at most 256 characters' })
   search?: string | undefined;
 
-  /** Id of an attempt; only older attempts match. The id of the last attempt of a page selects the next page. */
+  /**
+   * Id of an attempt. Selects attempts that are older than this attempt. The id of the last attempt of a page selects
+   * the next page.
+   */
   @IsOptional()
   @IsString({ message: "before must be a delivery's id" })
   before?: string | undefined;

@@ -48,8 +48,8 @@ export class DeliveryLog {
   }
 
   /**
-   * Returns one page of the matching attempts, newest first. Attempts are ordered by the time of sending. An attempt
-   * that has not been sent is ordered by the time of its creation.
+   * Returns one page of the attempts that match the criteria, newest first. Attempts are ordered by the time of
+   * sending. An attempt that has not been sent is ordered by the time of its creation.
    */
   search({ limit = 50, before, ...criteria }: DeliverySearch = {}): DeliveryPage {
     const newestFirst = [...this.#entries.values()]
@@ -78,8 +78,8 @@ export class DeliveryLog {
 }
 
 /**
- * Returns the time of an attempt that the page shows, and by which the page sorts attempts. The order of sending can
- * differ from the order of creation.
+ * Returns the time that the emulator's page shows for an attempt. The page sorts attempts by this time, because the
+ * order of sending can differ from the order of creation.
  */
 function timeOf({ sentAt, createdAt }: DeliveryRecord): string {
   return sentAt ?? createdAt;

@@ -95,7 +95,10 @@ export class DeliveryQueue {
     return new Promise((resolve) => this.#idleListeners.push(resolve));
   }
 
-  /** Ends all delays, all reordering and all waits before redeliveries. Resolves when all deliveries have ended. */
+  /**
+   * Skips the waiting times of all deliveries: delays, the wait for reordering, and the times before redeliveries.
+   * Resolves when all deliveries have ended.
+   */
   async flush(): Promise<void> {
     this.#delays.skipAll();
     try {
@@ -105,7 +108,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Cancels all deliveries. Nothing more is sent. */
+  /** Cancels all deliveries and sends no further request for them. Resolves when all deliveries have ended. */
   async cancel(): Promise<void> {
     this.#abort.abort();
     this.#abort = new AbortController();
@@ -139,7 +142,10 @@ export class DeliveryQueue {
     }
   }
 
-  /** If the reorder fault applies, waits for the delivery's turn. Returns the function that ends the turn. */
+  /**
+   * If the fault `reorder` applies, waits for the delivery's turn. Returns a function that ends the turn, so that the
+   * next delivery can be sent.
+   */
   async #waitForTurn(
     { identity, signal }: Delivery,
     { reorder }: DrawnEventFaults,

@@ -1,10 +1,10 @@
 import type { Environment } from '../companies/company.js';
 
 /**
- * State of a delivery attempt. `waiting`: the attempt waits for its delay, its turn or its redelivery time. `sending`:
- * the webhook request has been sent. `delivered`: the response was a 2xx. `failed`: another response, or none.
- * `dropped`: not sent because of a fault. `skipped`: the webhook is inactive or has no URL. `cancelled`: the emulator
- * was reset or closed.
+ * State of a delivery attempt. `waiting`: the webhook request has not been sent yet, for example because of a delay.
+ * `sending`: the webhook request has been sent, and no response has arrived yet. `delivered`: the response was a 2xx.
+ * `failed`: another response, or no response. `dropped`: not sent because of a fault. `skipped`: the webhook is
+ * inactive or has no URL. `cancelled`: the emulator was reset or closed.
  */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
@@ -48,11 +48,11 @@ export interface DeliveryFailure {
 }
 
 /**
- * One attempt in the delivery log: the webhook request and the response. In the emulator, as in the contract of the service, a
- * delivery is the sending of one event to the webhook, with one or several attempts.
+ * One attempt in the delivery log, with its webhook request and response. In the emulator, as in the contract of the
+ * service, a delivery means sending one event to the webhook, with one or several attempts.
  */
 export interface DeliveryRecord {
-  /** The emulator's own id of the attempt, used for redelivery. */
+  /** The id of the attempt, which the emulator generates. `redeliver()` takes this id. */
   readonly id: string;
   readonly companyId: string;
   readonly environment: Environment;
@@ -60,7 +60,7 @@ export interface DeliveryRecord {
   readonly eventType: string;
   /** Undefined if the event's data has no transaction id. */
   readonly transactionId: string | undefined;
-  /** The client's own reference. Undefined if the event's data has none. */
+  /** The client's own reference. Undefined if the event's data has no external reference. */
   readonly externalReference: string | undefined;
   /** Undefined if the event's data has no amount. */
   readonly amount: number | undefined;
@@ -76,9 +76,9 @@ export interface DeliveryRecord {
   readonly createdAt: string;
   /** When the request was sent. ISO 8601, UTC. Undefined if the request was not sent. */
   sentAt: string | undefined;
-  /** Milliseconds from sending to the end of the attempt. */
+  /** Milliseconds from the sending of the webhook request to the end of the attempt. */
   durationMs: number | undefined;
-  /** The request as it was sent; the body as UTF-8 text. Undefined if nothing was sent. */
+  /** The webhook request as it was sent, with the body as UTF-8 text. Undefined if no request was sent. */
   request:
     | {
         readonly url: string;
@@ -88,7 +88,7 @@ export interface DeliveryRecord {
     | undefined;
   /**
    * The receiver's response, with at most the first 4,096 bytes of its body as UTF-8 text. If other machines can reach
-   * the emulator, the record has only the first 256 bytes and the header `content-type`.
+   * the emulator, this field contains only the first 256 bytes of the body and the header `content-type`.
    */
   response:
     | {

@@ -31,7 +31,10 @@ export interface DeliveryParts {
   readonly faults: DrawnAttemptFaults;
 }
 
-/** Composes the request with the four headers of every delivery. Applies the tampering faults. */
+/**
+ * Composes a webhook request with the four headers of every delivery. Applies the faults `tamperBody` and
+ * `tamperSignature`.
+ */
 export function composeRequest(parts: DeliveryParts): DeliveryRequest {
   const { body, faults } = parts;
   const signature = faults.tamperSignature

@@ -12,15 +12,15 @@ export interface SenderOptions {
   /** Time limit of the whole attempt, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. For an emulator that other machines can reach, the log keeps less of
-   * each response. Otherwise, users of other machines could read responses of hosts that only this machine can reach.
+   * Whether other machines can reach the emulator. If they can, the delivery log keeps less of each response. A log
+   * with complete responses would show users of other machines the responses of hosts that only this machine can reach.
    */
   readonly remoteAccess: boolean;
 }
 
-/** Bytes of a response body that the log keeps. */
+/** Maximum number of bytes of a response body that the delivery log keeps. */
 const KEPT_BYTES = 4096;
-/** Bytes of a response body that the log keeps if other machines can reach the emulator. */
+/** Maximum number of bytes of a response body that the delivery log keeps if other machines can reach the emulator. */
 const KEPT_BYTES_REMOTE = 256;
 
 /**
@@ -93,7 +93,10 @@ function failureOfError(
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
-/** Ignores the rest of the body, and errors while reading, because the status of the response is already known. */
+/**
+ * Reads the first `bytes` bytes of a response body. Ignores the rest of the body and errors of reading, because the
+ * status of the response is already known.
+ */
 async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -1,7 +1,7 @@
 import type { DeliverySearch } from './delivery-inputs.js';
 import type { DeliveryRecord } from './delivery-record.js';
 
-/** An attempt without headers and bodies, for the page. Bodies can be large, and the page shows many attempts. */
+/** A logged attempt without headers and bodies. The emulator's page shows many attempts, and bodies can be large. */
 export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
   /** The URL of the webhook request; undefined if the emulator sent none. */
   readonly url: string | undefined;
@@ -9,10 +9,10 @@ export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
   readonly status: number | undefined;
 };
 
-/** One page of the log, newest first. */
+/** One page of the delivery log, newest attempt first. */
 export interface DeliveryPage {
   readonly deliveries: readonly DeliverySummary[];
-  /** Whether older attempts match the filter. */
+  /** Whether there are older attempts that match the filter. */
   readonly more: boolean;
 }
 

@@ -14,7 +14,10 @@ const NOT_PUBLIC: readonly (readonly [network: string, prefix: number])[] = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** IPv6 networks within 2000::/3 whose addresses contain an IPv4 address: Teredo and 6to4. */
+/**
+ * The IPv6 networks of Teredo and 6to4, which are part of 2000::/3. Their addresses contain an IPv4 address, which can
+ * be private.
+ */
 const TUNNELS: readonly (readonly [network: string, prefix: number])[] = [
   ['2001::', 32],
   ['2002::', 16],

@@ -30,7 +30,7 @@ export interface PublicFetchOptions {
   readonly isPublic?: (address: string) => boolean;
 }
 
-/** Whether all addresses of a host are public. Returns true for a name that does not resolve yet. */
+/** Whether all addresses of a host are public. Returns true for a host name that cannot be resolved yet. */
 export async function isPublicHost(
   hostname: string,
   { lookup = systemLookup, isPublic = isPublicAddress }: PublicFetchOptions = {},
@@ -45,9 +45,9 @@ export async function isPublicHost(
 }
 
 /**
- * Creates a `fetch` for deliveries. The function connects to public addresses only. It resolves a host name once and
- * connects to the addresses that it has checked, so that DNS rebinding has no effect. The function follows no
- * redirects, and keeps only the header `Content-Type` of a response.
+ * Creates a `fetch` function that connects to public addresses only. It resolves a host name once and connects to the
+ * addresses that it has checked, so that DNS rebinding has no effect. The function follows no redirects. The responses
+ * that it returns have only the header `Content-Type`.
  */
 export function publicFetch(options: PublicFetchOptions = {}): typeof globalThis.fetch {
   const { lookup = systemLookup, isPublic = isPublicAddress } = options;

@@ -7,9 +7,8 @@ export type EndTurn = () => void;
 type StartTurn = () => Promise<void>;
 
 /**
- * Delays a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
- * The deliveries are not sent concurrently. Otherwise, they could arrive in another order each time, even with the same
- * seed.
+ * Delays a company's deliveries until enough of them are waiting, then sends them in another order, one at a time.
+ * Deliveries that are sent concurrently could arrive in a different order each time, even with the same seed.
  */
 export class ReorderWindow {
   #waiting: StartTurn[] = [];
@@ -20,8 +19,8 @@ export class ReorderWindow {
   ) {}
 
   /**
-   * Resolves when the delivery's turn starts. The time `maxWaitMs` begins when the first delivery of the window starts
-   * to wait.
+   * Waits for the turn of a delivery, at most `maxWaitMs` milliseconds after the first delivery of the window started
+   * to wait. Resolves when the turn starts.
    */
   enter(window: number, maxWaitMs: number, signal: AbortSignal): Promise<EndTurn> {
     return new Promise((start) => {
@@ -46,7 +45,7 @@ export class ReorderWindow {
   }
 }
 
-/** Returns a copy of `items` in another order, or in the same order if there are fewer than two. */
+/** Returns a copy of `items` in another order, or in the same order if there are fewer than two items. */
 export function reorder<T>(items: readonly T[], random: RandomStream): T[] {
   const shuffled = [...items];
   for (let index = shuffled.length - 1; index > 0; index--) {

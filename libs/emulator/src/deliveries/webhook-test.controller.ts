@@ -14,7 +14,7 @@ export class WebhookTestController {
     private readonly address: EnvironmentAddress,
   ) {}
 
-  /** Responds with 200 and the result, after the first attempt has ended. */
+  /** Sends a test event. After the first attempt has ended, responds with 200 and the result of this attempt. */
   @Post()
   @HttpCode(200)
   async test(@CallingCompany() company: Company): Promise<unknown> {

@@ -7,7 +7,10 @@ export class CompanyFaults {
 
   constructor(readonly plan: FaultPlan) {}
 
-  /** Reduces the remaining count of a fault that has the field `next`, until the count is 0. */
+  /**
+   * Returns whether a fault applies now. Reduces the remaining count of a fault that has the field `next`, until the
+   * count is 0.
+   */
   applies(trigger: FaultTrigger | undefined, random: RandomStream): boolean {
     if (!trigger) return false;
     const remaining = this.#remaining.get(trigger) ?? trigger.next ?? 0;

@@ -6,12 +6,12 @@ import type { DeliveryFaults } from './fault-plan.js';
 export interface DrawnEventFaults {
   /** Number of the event, counted separately for each company, from 0. */
   readonly number: number;
-  /** The fault because of which no attempt of the event is sent. Undefined if attempts are sent. */
+  /** The fault that prevents all attempts of the event. Undefined if no fault prevents them. */
   readonly unsent: 'off' | 'drop' | undefined;
-  /** Delays in milliseconds: of the first delivery of the event, then of each copy. */
+  /** Delays in milliseconds, first of the event's first delivery, then of each copy. */
   readonly delays: readonly number[];
   readonly reorder: { readonly window: number; readonly maxWaitMs: number } | undefined;
-  /** Milliseconds before each further attempt. */
+  /** Milliseconds before each further attempt of a failed delivery. */
   readonly redeliver: readonly number[];
 }
 
@@ -21,7 +21,9 @@ export interface DrawnAttemptFaults {
   readonly oldSecret: boolean;
 }
 
-/** Draws the faults of one event. `redeliver` is the schedule that applies if the plan contains no schedule. */
+/**
+ * Draws the faults of one event. `redeliver` is the redelivery schedule that applies if the fault plan contains none.
+ */
 export function drawEventFaults(
   company: CompanyFaults,
   { number, random }: { readonly number: number; readonly random: RandomStream },

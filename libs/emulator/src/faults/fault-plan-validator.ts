@@ -8,7 +8,7 @@ const TARGETS = mapValues(FAULTS, ({ faults }) => {
 });
 
 /**
- * Validates a plan and returns a copy, so that later changes of the original have no effect.
+ * Validates a fault plan and returns a copy, so that later changes of the original have no effect.
  *
  * @throws EmulatorInputError that names the invalid field and the values that the field accepts, with units
  */
@@ -23,8 +23,8 @@ export function validateFaultPlan(plan: unknown): FaultPlan {
 }
 
 /**
- * Creates the check of a fault. A valid value is an object that has only the fields of a trigger and the fields of the
- * fault. Some faults accept only `true` or only a list instead.
+ * Creates the check for the value of a fault. The value must be an object that has only the fields of a trigger and the
+ * fields of the fault. Exceptions are faults whose value must be `true` or a list.
  */
 function checkOf({ only, fields = {} }: FaultDefinition): Check {
   if (only === true) {
@@ -40,7 +40,10 @@ function checkOf({ only, fields = {} }: FaultDefinition): Check {
   return (value) => firstProblem(value, checks, required);
 }
 
-/** Returns the first error in an object as a path and the accepted values, for example `.api.slow.ms must be …`. */
+/**
+ * Returns the first error in an object: the path of the invalid value and the accepted values, for example
+ * `.api.slow.ms must be …`. Returns undefined if the object is valid.
+ */
 function firstProblem(
   value: unknown,
   checks: Readonly<Record<string, Check>>,

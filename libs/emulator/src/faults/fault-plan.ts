@@ -1,24 +1,26 @@
 /**
  * Determines when a fault applies. Without fields, the fault always applies. With `next: 3` only, the fault applies
- * three times, and then never again. With `probability` only, the fault applies at random, and the same seed repeats
- * the decisions. With `next: 3` and `probability`, the fault applies three times, and then at random.
+ * three times, and then never again. With `probability` only, the fault applies at random, and the same seed gives the
+ * same decisions. With `next: 3` and `probability: 0.1`, the fault applies three times, and from then on with a
+ * probability of 0.1.
  */
 export interface FaultTrigger {
-  /** The fault applies this many times, regardless of `probability`. 0 to 1,000,000. */
+  /** How many times the fault applies before `probability` decides, 0 to 1,000,000. */
   readonly next?: number | undefined;
   /** The probability that the fault applies, from 0 (never) to 1 (always). */
   readonly probability?: number | undefined;
 }
 
 /**
- * A time in milliseconds, 0 to 3,600,000: one value, or a range from which a random value is drawn. The same seed
- * repeats the random values.
+ * A time in milliseconds, 0 to 3,600,000: one value, or a range from which a random value is drawn. The same seed gives
+ * the same random values.
  */
 export type FaultDelay = number | readonly [min: number, max: number];
 
 /**
- * Faults of deliveries. `drop`, `duplicate`, `delay` and `reorder` are decided once per event; `tamperBody`,
- * `tamperSignature` and `oldSecret` once per attempt, so that a redelivery can succeed after a tampered first attempt.
+ * Faults of deliveries. Whether `drop`, `duplicate` and `reorder` apply is decided once per event, and whether `delay`
+ * applies, once per copy of the event. Whether `tamperBody`, `tamperSignature` and `oldSecret` apply is decided once
+ * per attempt, so that a redelivery can succeed after a tampered first attempt.
  */
 export interface DeliveryFaults {
   /**
@@ -31,7 +33,7 @@ export interface DeliveryFaults {
   readonly drop?: FaultTrigger | undefined;
   /** Sends `copies` further deliveries of the same event at the same time. 1 to 100. Default: 1. */
   readonly duplicate?: (FaultTrigger & { readonly copies?: number | undefined }) | undefined;
-  /** Delays each delivery by `ms`. The fault is decided separately for each copy. */
+  /** Delays each delivery by `ms`. Whether the fault applies is decided separately for each copy of the event. */
   readonly delay?: (FaultTrigger & { readonly ms: FaultDelay }) | undefined;
   /**
    * Delays deliveries until `window` deliveries are waiting (2 to 1,000; default: 4), or until the first delivery has
@@ -45,8 +47,8 @@ export interface DeliveryFaults {
       })
     | undefined;
   /**
-   * Changes the body after signing. `value` (default): another amount, or another id if there is no amount; `respace`:
-   * the same JSON with other white space; `truncate`: half of the body.
+   * Changes the body after signing. `value` (default): changes the amount, or the event's id if there is no amount;
+   * `respace`: changes the white space of the JSON; `truncate`: sends only the first half of the body.
    */
   readonly tamperBody?:
     (FaultTrigger & { readonly how?: 'value' | 'respace' | 'truncate' | undefined }) | undefined;
@@ -71,8 +73,8 @@ export interface DeliveryFaults {
 }
 
 /**
- * Faults of responses. `slow` combines with any other fault. If several other faults apply, only the first of these
- * faults in the order of this interface takes effect.
+ * Faults of responses. `slow` combines with any other fault. If several faults other than `slow` apply, only the first
+ * of them in the order of this interface takes effect.
  */
 export interface ResponseFaults {
   /** Delays the response by `ms`. */
@@ -89,8 +91,8 @@ export interface ResponseFaults {
   /** Sends half of the response and closes the connection, after the request has taken effect. */
   readonly truncate?: FaultTrigger | undefined;
   /**
-   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216), after the request has taken effect. The
-   * size is counted before the `encoding`, which is `identity` (default) or `gzip`.
+   * Pads the response to `bytes` (1 to 1,073,741,824; default: 16,777,216), after the request has taken effect. `bytes`
+   * is the size before the `encoding`, which is `identity` (default) or `gzip`.
    */
   readonly oversize?:
     | (FaultTrigger & {
@@ -104,7 +106,7 @@ export interface ResponseFaults {
 export interface TokenFaults extends ResponseFaults {
   /** Issues tokens with a lifetime of `seconds` (1 to 86,400) and a matching `expires_in`. */
   readonly lifetime?: (FaultTrigger & { readonly seconds: number }) | undefined;
-  /** Replaces `expires_in` by `value`, any JSON value. Without `value`, the field is omitted. */
+  /** Replaces `expires_in` by `value`, any JSON value. Without `value`, the response has no field `expires_in`. */
   readonly expiresIn?: (FaultTrigger & { readonly value?: unknown }) | undefined;
   /** Returns the previous token again until this token expires. */
   readonly sameToken?: FaultTrigger | undefined;
@@ -115,20 +117,20 @@ export interface ApiFaults extends ResponseFaults {
   /**
    * Hides transactions: `GET /v1/transactions/{id}` responds with 404, and `GET /emulator/payments` omits the
    * transaction. With `forMs`, hides only transactions that are younger than `forMs` milliseconds (1 to 86,400,000) by
-   * the emulator's clock. The fault is decided for each transaction in each response.
+   * the emulator's clock. Whether the fault applies is decided for each transaction in each response.
    */
   readonly notFound?: (FaultTrigger & { readonly forMs?: number | undefined }) | undefined;
   /**
    * Contradicts completed transactions: `GET /v1/transactions/{id}` and `GET /emulator/payments` return another status.
    * `status`: 1 to 64 characters, not `complete`; default: the option `failedStatus`. The transaction itself stays
-   * complete. The fault is decided for each completed transaction in each response.
+   * complete. Whether the fault applies is decided for each completed transaction in each response.
    */
   readonly otherStatus?: (FaultTrigger & { readonly status?: string | undefined }) | undefined;
 }
 
 /**
- * A company's faults. Random decisions depend on the emulator's seed and the company's id only: the same seed and the same
- * order of calls give the same faults.
+ * A company's faults. With the same seed, the same company id and the same order of calls, random decisions give the
+ * same faults.
  *
  * @example
  * { delivery: { duplicate: {}, tamperSignature: { next: 1 } }, api: { unauthorized: { next: 3 } } }
@@ -137,7 +139,10 @@ export interface FaultPlan {
   readonly delivery?: DeliveryFaults | undefined;
   /** Faults of `POST /v1/auth/token`. */
   readonly token?: TokenFaults | undefined;
-  /** Faults of every call with an access token, including the emulator's own, such as `/emulator/checkout-invoices`. */
+  /**
+   * Faults of every call with an access token, including calls of the emulator's own endpoints, such as
+   * `/emulator/checkout-invoices`.
+   */
   readonly api?: ApiFaults | undefined;
 }
 
@@ -147,14 +152,14 @@ export type FaultsOf<T extends keyof FaultPlan> = NonNullable<FaultPlan[T]>;
 /** Returns an error message that names the accepted values, or undefined if the value is valid. */
 export type Check = (value: unknown) => string | undefined;
 
-/** A field of a fault: the values that the emulator accepts, and its control on the page. */
+/** A field of a fault: the values that the emulator accepts, and how the emulator's page shows the field. */
 export interface FaultField {
   readonly label: string;
   /** How the page reads typed text. `delay`: milliseconds, or a range `min-max`; `list`: milliseconds, separated by commas. */
   readonly kind: 'number' | 'delay' | 'list' | 'json' | 'text';
   /** The accepted values, if the user selects one of several. */
   readonly options?: readonly string[];
-  /** The text that the page shows before the user types or selects another text. */
+  /** The text that the page shows until the user types or selects another text. */
   readonly value?: string;
   readonly required?: true;
   readonly check: Check;
@@ -173,7 +178,7 @@ export interface FaultDefinition {
   readonly only?: FaultField | true;
 }
 
-/** A definition of each fault of a target, with each field of the fault. */
+/** The definitions of all faults of a target. Each definition contains all fields of its fault. */
 type DefinitionsOf<T> = {
   readonly [N in keyof T]-?: NonNullable<T[N]> extends FaultTrigger
     ? FaultDefinition & FieldsOf<Omit<NonNullable<T[N]>, keyof FaultTrigger>>

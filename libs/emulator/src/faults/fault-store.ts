@@ -11,8 +11,8 @@ export interface DrawnLookupFaults {
   /** Whether the response hides the transaction. */
   readonly notFound: boolean;
   /**
-   * The fault because of which the response returns another status. Undefined if the response returns the transaction's
-   * status. If `status` is undefined, the option `failedStatus` applies.
+   * The fault that makes the response return another status. Undefined if the response returns the transaction's own
+   * status. If the fault has no `status`, the option `failedStatus` applies.
    */
   readonly otherStatus: NonNullable<ApiFaults['otherStatus']> | undefined;
 }
@@ -20,7 +20,7 @@ export interface DrawnLookupFaults {
 export interface DrawnTokenFaults {
   /** Lifetime in seconds. Undefined if the configured lifetime applies. */
   readonly lifetime: number | undefined;
-  /** Replaces `expires_in`, if this field is present. If the value is undefined, `expires_in` is omitted. */
+  /** If this field is present, its value replaces `expires_in`. The value undefined omits `expires_in`. */
   readonly expiresIn?: unknown;
   /** Whether to return the previous token again. */
   readonly sameToken: boolean;
@@ -28,7 +28,8 @@ export interface DrawnTokenFaults {
 
 /**
  * The fault plans of all companies. Each event, attempt, response and token has a number, and a random stream whose
- * name contains this number. Therefore concurrent events or requests do not change the faults.
+ * name contains this number. Therefore the faults of an event or request do not depend on concurrent events and
+ * requests.
  */
 export class FaultStore {
   readonly #companies = new Map<string, CompanyFaults>();
@@ -44,7 +45,7 @@ export class FaultStore {
     this.#companies.set(companyId, new CompanyFaults(validateFaultPlan(plan)));
   }
 
-  /** If `value` is undefined, removes the fault. The other faults keep their remaining counts. */
+  /** Sets one fault, or removes the fault if `value` is undefined. The other faults keep their remaining counts. */
   change(companyId: string, target: string, name: string, value: unknown): void {
     const plan = this.get(companyId) as Readonly<Record<string, object | undefined>>;
     const faults = Object.entries(plan[target] ?? {}).filter(([each]) => each !== name);
@@ -75,7 +76,9 @@ export class FaultStore {
     return this.#of(companyId).plan.delivery?.off === true;
   }
 
-  /** Draws the faults of an attempt. `copy` is 0 for the event's first delivery; `attempt` counts from 1. */
+  /**
+   * Draws the faults of an attempt. `copy` is 0 for the event's first delivery. `attempt` is 1 for the first attempt.
+   */
   forAttempt(companyId: string, event: number, copy: number, attempt: number): DrawnAttemptFaults {
     const random = this.random.stream('attempt', companyId, event, copy, attempt);
     return drawAttemptFaults(this.#of(companyId), random);
@@ -87,8 +90,8 @@ export class FaultStore {
   }
 
   /**
-   * Draws the faults of one transaction that a response contains. If a fault cannot apply to the transaction, the
-   * remaining count of the fault stays the same.
+   * Draws the faults that apply to one transaction in a response. A fault that cannot apply to the transaction keeps
+   * its remaining count.
    *
    * @param age milliseconds since the creation of the transaction, by the emulator's clock
    */

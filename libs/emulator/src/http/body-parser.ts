@@ -8,7 +8,7 @@ const MAX_DEPTH = 500;
 
 /**
  * Parses JSON bodies. The service's token endpoint responds with 401 to every body that is not a JSON object with
- * `client_credentials`. For that endpoint, an invalid body is therefore parsed as undefined.
+ * `client_credentials`. For that endpoint, this function therefore parses an invalid body as undefined.
  */
 export function parseBody(
   request: FastifyRequest,

@@ -1,6 +1,6 @@
 import type { Environment } from '../companies/company.js';
 
-/** The emulator runs two servers, sandbox and production, in one process. */
+/** The address of one of the two servers, sandbox and production, that the emulator runs in one process. */
 export class EnvironmentAddress {
   /** Base URL without a slash at the end. Empty until the server listens. */
   url = '';

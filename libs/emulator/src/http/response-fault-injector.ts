@@ -39,7 +39,7 @@ export function resetConnection(reply: FastifyReply): void {
   reply.raw.socket?.resetAndDestroy();
 }
 
-/** Sends the headers with the full content length, then half of the body, and closes the connection. */
+/** Sends headers that announce the full length of the body, then half of the body. Then closes the connection. */
 function truncate(reply: FastifyReply, payload: Payload): void {
   const body = toBuffer(payload);
   reply.hijack();
@@ -52,7 +52,10 @@ function truncate(reply: FastifyReply, payload: Payload): void {
   reply.raw.write(body.subarray(0, Math.floor(body.length / 2)), () => reply.raw.destroy());
 }
 
-/** Streams the response as a JSON object with padding. The padding is generated while sending and uses no memory. */
+/**
+ * Streams the response as a JSON object with padding. The padding is generated while the response is sent, so that it
+ * is never in memory as a whole.
+ */
 function pad(
   reply: FastifyReply,
   payload: Payload,

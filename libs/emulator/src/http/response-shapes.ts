@@ -11,10 +11,11 @@ export interface ServiceError {
 
 /**
  * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace a
- * default to emulate your contract, or to test that your client does not depend on the default.
+ * default to emulate the responses that your contract with the service describes, or to test that your client does not
+ * depend on the default.
  */
 export interface ResponseShapes {
-  /** The body of `GET /v1/transactions/{id}`. Default: the five fields that the event contains. */
+  /** The body of `GET /v1/transactions/{id}`. Default: the five fields that `data` of the event contains. */
   readonly transaction: (transaction: Transaction) => unknown;
   /**
    * The body of `POST /v1/webhooks/test`. Default: `{ delivered, eventId, deliveryId, status, durationMs, error }`.

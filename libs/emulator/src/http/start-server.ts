@@ -15,7 +15,7 @@ import { ResponseFaultInjector } from './response-fault-injector.js';
 const BODY_LIMIT_BYTES = 1_048_576;
 
 /**
- * Starts the server of each environment, and sets the URL of the environment's address.
+ * Starts a server for each environment, and stores the URL of each server in `core.addresses`.
  *
  * @throws EmulatorInputError if the webhook URL must be public and is not, and Node's error if a port is in use
  */

@@ -42,8 +42,8 @@ export const IMPORT_MAP = JSON.stringify({
 });
 
 /**
- * Reads all files that the pages load. The keys are the names under which the emulator serves the files. The emulator
- * calls this function once at the start, and serves no other file.
+ * Reads all files that the pages load. The keys of the result are the names under which the emulator serves the files.
+ * The emulator calls this function once, when it starts, and serves no other file.
  *
  * @throws Error that names what is missing; the emulator does not start with incomplete pages
  */

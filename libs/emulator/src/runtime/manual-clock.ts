@@ -43,7 +43,7 @@ export class ManualClock implements EmulatorClock {
 
   /**
    * Moves the time forward by `ms` milliseconds, and fires the timers that become due, in the order of their due times.
-   * Also fires due timers that the callbacks set.
+   * Also fires timers that the callbacks set, if these timers become due.
    *
    * @throws TypeError if `ms` is negative or not a number
    */

@@ -39,7 +39,7 @@ export class RandomSource {
     return createHmac('sha256', this.seed).update(JSON.stringify(name)).digest();
   }
 
-  /** Starts the random sequence of `name`. */
+  /** Returns the random sequence of `name`, from its start. */
   stream(...name: (string | number)[]): RandomStream {
     const generator = xoroshiro128plus(this.bytes('stream', ...name).readInt32LE(0));
     return {
@@ -70,7 +70,10 @@ export class RandomSource {
     return String(number % 10 ** length).padStart(length, '0');
   }
 
-  /** Restarts all counters, so that the same calls return the same ids. */
+  /**
+   * Restarts all counters, so that the same calls return the same values again. If `freshIds` is set, {@link id}
+   * returns other ids.
+   */
   reset(): void {
     this.#counters.clear();
     if (this.freshIds) this.#idSalt = [randomBytes(16).toString('hex')];

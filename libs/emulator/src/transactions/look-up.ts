@@ -1,7 +1,10 @@
 import type { EmulatorCore } from '../emulator-core.js';
 import type { Transaction } from './transaction.js';
 
-/** Applies the lookup faults of the company. Returns undefined if a fault hides the transaction. */
+/**
+ * Applies the faults `notFound` and `otherStatus` to a transaction in a response. Returns undefined if a fault hides
+ * the transaction.
+ */
 export function lookUp(core: EmulatorCore, transaction: Transaction): Transaction | undefined {
   const { clock, failedStatus } = core.options;
   const { companyId, createdAt, completedAt } = transaction;

@@ -14,8 +14,8 @@ import { NewPayment, PaymentQuery } from './transaction-inputs.js';
 
 /**
  * Endpoints that only the emulator has. These endpoints create and find payments, because the service does not document
- * endpoints for these operations. They require the company's access token, like the service's endpoints. A merchant
- * calls these endpoints with its ordinary client, at paths from the client's configuration.
+ * endpoints for these operations. Like the service's endpoints, they require the company's access token. A merchant
+ * calls them with the client that calls the service. The paths are part of the client's configuration.
  */
 @Controller('emulator')
 @WithoutControlToken()
@@ -47,8 +47,8 @@ export class PaymentsController {
   }
 
   /**
-   * Finds the company's transactions by the merchant's own reference: at most 100, newest first. The response applies the
-   * faults `notFound` and `otherStatus`.
+   * Finds the company's transactions by the merchant's own reference: at most 100, newest first. The faults `notFound`
+   * and `otherStatus` can change the response.
    */
   @Get('payments')
   findPayments(

@@ -53,7 +53,7 @@ export class NewPayment {
   @IsReturnUrl()
   returnUrl?: string | undefined;
 
-  /** The phone on which an STK push is shown: 7 to 15 digits; spaces and hyphens are allowed. */
+  /** The number of the phone that shows an STK push: 7 to 15 digits; spaces and hyphens are allowed. */
   @IsOptional()
   @IsPhoneNumber()
   phoneNumber?: string | undefined;
@@ -109,7 +109,7 @@ const DELAY = {
 
 /** A completion at a later time. */
 export class LaterCompletion {
-  /** Milliseconds of the emulator's clock, 1 to 604,800,000 (seven days). */
+  /** Milliseconds until the completion, by the emulator's clock; 1 to 604,800,000 (seven days). */
   @IsInt(DELAY)
   @Min(1, DELAY)
   @Max(604_800_000, DELAY)
@@ -123,7 +123,7 @@ export class PaymentQuery {
   externalReference!: string;
 }
 
-/** Selects transactions. All given fields must match. */
+/** Selects the transactions that match all given fields. */
 export class TransactionFilter {
   /** Id of the company. Default: all companies. */
   @IsOptional()

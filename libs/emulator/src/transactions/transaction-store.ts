@@ -77,7 +77,10 @@ export class TransactionStore {
     return visible ? transaction : undefined;
   }
 
-  /** Returns the transactions of a company and environment with an external reference: at most 100, newest first. */
+  /**
+   * Returns the transactions that have an external reference, in one environment of one company: at most 100, newest
+   * first.
+   */
   findByReference(
     externalReference: string,
     { companyId }: Company,

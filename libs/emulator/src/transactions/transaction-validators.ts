@@ -36,8 +36,8 @@ export function IsReturnUrl(): PropertyDecorator {
 
 /**
  * Normalises a phone number to an optional `+` and digits: removes spaces, hyphens, dots and brackets. Returns
- * undefined if the number contains other characters, or fewer than 7 or more than 15 digits, the maximum of
- * international numbers.
+ * undefined if the number contains other characters, or if it does not have 7 to 15 digits. International numbers have
+ * at most 15 digits.
  */
 export function normalisePhoneNumber(typed: unknown): string | undefined {
   if (typeof typed !== 'string' || typed.length > 40) return undefined;

@@ -7,8 +7,8 @@ import { NewEvent } from '../transactions/transaction-inputs.js';
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
 /**
- * An event to trigger. For `transaction.completed`, a transaction is completed first; the event contains the data of
- * this transaction. Therefore `data` is not allowed.
+ * An event to trigger. For `transaction.completed`, the emulator first completes a transaction. The event contains the
+ * data of this transaction, so the field `data` is not allowed.
  */
 export class TriggerInput extends NewEvent {
   /** The open transaction to complete, for `transaction.completed` only. Default: a new transaction. */
@@ -26,7 +26,10 @@ export class TriggerInput extends NewEvent {
   externalReference?: string | undefined;
 }
 
-/** Validates combinations of fields, too. @throws EmulatorInputError that names each invalid field */
+/**
+ * Validates the input of a trigger, including combinations of fields. @throws EmulatorInputError that names each
+ * invalid field
+ */
 export function checkTrigger(input: unknown): TriggerInput {
   const trigger = validateInput(TriggerInput, input);
   const given = (...fields: (keyof TriggerInput)[]): string[] =>
