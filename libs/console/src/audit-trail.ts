@@ -7,28 +7,33 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
 import type { AuditQueryDto } from './request-dtos.js';
 
-/** Minimum time between two log lines about the same operator and event. An open page requests its event every 2 s. */
+/**
+ * Minimum time between two entries about views of the same event by the same operator, in milliseconds. An open page
+ * requests its event every 2 s.
+ */
 const INTERVAL_MS = 60_000;
-/** Maximum number of remembered views. Further views are recorded each time. */
+/** Maximum number of views that are remembered. A view that is not remembered is recorded again each time. */
 const MAX_REMEMBERED = 1_000;
-/** Maximum length of a text in an entry, in characters. The log contains the whole text. */
+/** Maximum length of a text in an entry of the inbox, in characters. The log contains the whole text. */
 const MAX_TEXT = 1_000;
 /** Maximum number of entries that are compared with a filter. */
 const MAX_COMPARED = 1_000;
-/** The error of an action that was started. */
-const NO_RESULT = 'The result is not known: the action still runs, or its process has ended.';
+/** The error of an entry about an action that has started and has no result yet. */
+const NO_RESULT =
+  'The result is not known: the action is still running, or its process exited before the action ended.';
 
 /**
- * Records each action of an operator, and each view of a payload: first in the log, then in the inbox, from which every
- * process shows them. The start of an action is recorded only in the inbox, so that no action is missing if the process
- * dies before the action is logged. Views are recorded at most once per minute per operator and event. Above
- * {@link MAX_REMEMBERED} remembered views, further views are recorded each time, so that no view is missing. No log
- * line and no entry contains a payload. If the inbox is not reachable, only the log contains the entry.
+ * Writes each action of an operator, and each view of a payload, to the log and then to the inbox. The console in every
+ * process shows the entries of the inbox. The start of an action is stored only in the inbox, so that the inbox
+ * contains an entry even if the process dies before it logs the action. Views are recorded at most once per minute per
+ * operator and event. If {@link MAX_REMEMBERED} views are remembered, each further view is recorded every time, so that
+ * no view is missing. No log line and no entry contains a payload. If the inbox is not reachable, only the log contains
+ * the entry.
  */
 @Injectable()
 export class AuditTrail {
   readonly #logger = new Logger('PaymentsConsole');
-  /** When each view was recorded, the oldest first. */
+  /** When each remembered view was recorded. The oldest view comes first. */
   readonly #viewed = new Map<string, number>();
 
   constructor(
@@ -36,7 +41,10 @@ export class AuditTrail {
     private readonly inbox: ConsoleInbox,
   ) {}
 
-  /** Records a view. Await this method before the payload is sent. `who` is `null` if the operator is not known. */
+  /**
+   * Records that an operator views the payload of an event. Await this method before you send the payload. `who` is
+   * `null` if the operator is not known.
+   */
   async viewed(who: string | null, event: { company: string; id: string }): Promise<void> {
     const now = this.options.runtime.monotonic();
     for (const [view, at] of this.#viewed) {
@@ -53,20 +61,22 @@ export class AuditTrail {
   }
 
   /**
-   * Records an action without a result. Await this method before the action.
+   * Stores the start of an action in the inbox. Await this method before you run the action.
    *
    * @param text what the operator wants, such as `pause handler "book"`
-   * @returns the id of the entry, for its result; `undefined` if the inbox is not reachable
+   * @returns the id of the entry, to which `performed()` or `failed()` adds the result; `undefined` if the inbox is not
+   *   reachable
    */
   started(who: string | null, text: string): Promise<string | undefined> {
     return this.#store({ who, text, event: null, error: NO_RESULT });
   }
 
   /**
-   * Await this method before the result is sent.
+   * Records an action that succeeded. Await this method before you send the response.
    *
    * @param text what the operator did, such as `paused handler "book"`
-   * @param kept `false` for an action that only counted or checked. Only the log contains such an action.
+   * @param kept `false` for an action that changed nothing, such as a count or a check. Only the log contains such an
+   *   action.
    * @param id the id of the entry of the started action
    */
   async performed(who: string | null, text: string, kept: boolean, id?: string): Promise<void> {
@@ -75,9 +85,11 @@ export class AuditTrail {
   }
 
   /**
+   * Records an action that failed.
+   *
    * @param text what the operator tried, such as `could not pause handler "book"`
-   * @param kept `false` for an operator who may only look. Only the log contains the failure, because such an operator
-   *   could otherwise remove the stored actions with many rejected ones.
+   * @param kept `false` for an operator who may only look. Only the log contains failures of such an operator.
+   *   Otherwise, many rejected actions of this operator would remove the stored entries of other operators.
    * @param id the id of the entry of the started action
    */
   async failed(who: string | null, text: string, error: unknown, kept: boolean, id?: string) {
@@ -87,8 +99,8 @@ export class AuditTrail {
   }
 
   /**
-   * Returns the last entries of all processes that match, newest first. `comparedFrom` is the time of the oldest entry
-   * that was compared with the filter; `null` if all were.
+   * Returns the newest entries of all processes that match the filter, newest first. `comparedFrom` is the time of the
+   * oldest entry that was compared with the filter; `null` if all entries were compared.
    *
    * @throws ConsoleException 503 if the inbox is not reachable.
    */
@@ -114,7 +126,7 @@ export class AuditTrail {
       const text = shortened(entry.text);
       return await this.inbox.call((inbox) => inbox.recordAudit({ ...entry, text }, replaces));
     } catch (error) {
-      // The entry and the outage are in the log.
+      // The log contains the text of the entry and the outage.
       if (!(error instanceof ConsoleException)) throw error;
       return undefined;
     }

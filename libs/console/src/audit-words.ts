@@ -24,7 +24,7 @@ export const CONSOLE_ACTIONS = [
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
 export type ActionResult = Partial<SelectionResult> & {
-  /** The event of which deliveries were redriven, if the action redrives only one event. */
+  /** The event whose deliveries were redriven, if the action redrives only one event. */
   readonly event?: { readonly company: string; readonly id: string };
   readonly polls?: number;
   readonly closed?: number;
@@ -45,7 +45,7 @@ const VERBS: Readonly<Record<ConsoleAction, readonly [verb: string, past: string
   setup: ['run', 'ran'],
 };
 
-/** Maximum number of selected events that an entry names. */
+/** Maximum number of selected events that an audit entry names. */
 const MAX_NAMED = 5;
 
 /** Describes an action that was performed, such as `redrove 12 deliveries of handler "book"`. */
@@ -110,7 +110,7 @@ export function failuresOf({
   return `${deliveries} of ${handlerOf(handler)} with the error ${pattern(error)}`;
 }
 
-/** Describes a redrive by what it redrives. */
+/** Describes a redrive job by the deliveries that the job redrives. */
 export function redriveOf({ query, ratePerSecond }: RedriveJob): string {
   const { handlers = [], force, from, to: _to, ...others } = query;
   const handler = query.handler ?? (handlers.length === 1 ? handlers[0] : undefined);
@@ -120,8 +120,9 @@ export function redriveOf({ query, ratePerSecond }: RedriveJob): string {
 }
 
 /**
- * Describes the selected deliveries. The text of a search is not part of the description, because it may contain a
- * customer's data. The description contains only the part of an error that is the same for the whole group of errors.
+ * Describes the selected deliveries. The description does not contain the text of a search, because this text may
+ * contain a customer's data. The description contains only the part of an error that is the same for the whole group of
+ * errors.
  */
 export function selectionOf(request: SkipDto | RedriveDto): string {
   const { events, filter } = request;

@@ -23,12 +23,13 @@ interface BasicCredentials {
 /**
  * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use this guard only behind TLS.
  *
- * Passwords are compared in constant time. Guesses are limited per user name over all clients. Ten wrong passwords per
- * minute cause no delay. After more wrong passwords, each check waits up to 3 seconds, and at most 1,200 passwords per
- * minute are checked. At most 120 of these passwords may come from networks that sent ten wrong passwords, for example
- * from a proxy. A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within the
- * last 12 hours does not wait. `request.ip` identifies the client, so configure which proxies the application trusts.
- * Wrong passwords are logged at most once per minute.
+ * Passwords are compared in constant time. The guard limits how many passwords it checks for one user name, from all
+ * clients together. Up to ten wrong passwords per minute cause no delay. If there are more, each check waits up to 3
+ * seconds, and the guard checks at most 1,200 passwords per minute. At most 120 of these passwords may come from
+ * networks that have sent ten or more wrong passwords, for example from the network of a proxy. A client does not wait
+ * if its network (IPv4 address, or /48 of IPv6) signed in with this user name within the last 12 hours. `request.ip`
+ * identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at most once per
+ * minute.
  *
  * @example
  * ```ts
@@ -92,8 +93,8 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     if (attempt === null) {
       this.#log.warn(
         'flood',
-        'Passwords arrive faster than the console may check them: somebody may be guessing passwords. Operators who signed ' +
-          'in from the same network in the last 12 hours are not affected. Other operators may have to try again.',
+        'Passwords arrive faster than the console may check them: somebody may be guessing passwords. Operators whose ' +
+          'network signed in with their name in the last 12 hours are not affected. Other operators may have to try again.',
       );
       response.header('Retry-After', '1');
       throw new ConsoleException(429, 'Too many attempts to sign in. Try again in a second.');
@@ -131,7 +132,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
       return result === true || result === 'act' ? 'act' : null;
     }
     const user = this.#users.get(name);
-    // Compare for unknown names too, so that they take the same time.
+    // Compare for unknown names too, so that their check takes the same time.
     const same = timingSafeEqual(this.#digest(password), user?.digest ?? this.#key);
     return same && user !== undefined ? user.may : null;
   }
@@ -142,7 +143,10 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
   }
 }
 
-/** In Unicode's form C; `null` if the header contains no name and password. */
+/**
+ * Reads the name and the password from an `Authorization` header, in Unicode's normalization form C. Returns `null` if
+ * the header does not contain both.
+ */
 function parseBasic(header: string | undefined): BasicCredentials | null {
   const [, encoded] = /^basic +([\w+/=-]{1,2000})$/i.exec(header?.trim() ?? '') ?? [];
   if (encoded === undefined) return null;

@@ -11,8 +11,9 @@ interface Group {
 }
 
 /**
- * Events that an operator selected one by one. An action applies to every delivery that the action can change, not only
- * to dead deliveries. The inbox acts on one state at a time, so the deliveries are first grouped by state.
+ * Events that an operator selected one by one. An action applies to all deliveries of these events that the action can
+ * change, not only to dead deliveries. One call of the inbox changes deliveries in one state, so the deliveries are
+ * grouped by state.
  */
 export class BulkSelection {
   readonly #changed = new Set<string>();
@@ -37,7 +38,8 @@ export class BulkSelection {
 
   /**
    * Calls `act` for the deliveries that were in `state` when they were read, one handler at a time. The current state
-   * is not used, because an earlier call may have changed it, and `act` must not run twice for a delivery.
+   * of a delivery is not used, because an earlier call may have changed it, and `act` must not run twice for a
+   * delivery.
    */
   async inState(
     state: DeliveryState,
@@ -49,8 +51,9 @@ export class BulkSelection {
   }
 
   /**
-   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Selects by the states
-   * `unhandled` and `stale`, because events whose data is deleted (tombstones) have no delivery either.
+   * Calls `act` for the events that have no delivery, or no delivery to the given handler. Selects events by the states
+   * `unhandled` and `stale`. These states exclude events whose data is deleted (tombstones), which have no delivery
+   * either.
    */
   async withoutDelivery(
     act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,

@@ -2,10 +2,16 @@ import { isIP, isIPv6 } from 'node:net';
 import { headerOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 
-/** Groups of an IPv6 address that identify a site. A provider assigns at most a /48 to one customer (RFC 6177). */
+/**
+ * Number of 16-bit groups of an IPv6 address that identify a site. A provider assigns at most a /48 to one customer
+ * (RFC 6177).
+ */
 const SITE_GROUPS = 3;
 
-/** The value that a trusted proxy forwarded, if it is an IP address; otherwise the address of the connection. */
+/**
+ * Returns the client's address that a trusted proxy forwarded, if this value is an IP address. Otherwise, returns the
+ * remote address of the connection.
+ */
 export function clientAddress({ ip, socket }: ConsoleRequest): string {
   return ip !== undefined && isIP(ip) !== 0 ? ip : (socket.remoteAddress ?? '');
 }

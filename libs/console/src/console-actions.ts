@@ -33,15 +33,18 @@ import {
 import { validBody } from './request-validation.js';
 
 interface PlannedAction {
-  /** What the operator selected, in words after the verb of the action. */
+  /** What the operator selected, in words that follow the verb of the action. */
   readonly target: string;
   readonly dryRun?: boolean;
-  /** Whether the action only starts a redrive. */
+  /** Whether the action only starts a redrive, which continues after the response. */
   readonly started?: boolean;
   readonly run: () => Promise<ActionResult>;
 }
 
-/** Performs the actions of operators, and records each with the operator, the request and the result. */
+/**
+ * Performs the actions of operators. Records each action in the audit trail, with the operator, the request and the
+ * result.
+ */
 @Injectable()
 export class ConsoleActions {
   constructor(
@@ -52,8 +55,8 @@ export class ConsoleActions {
 
   /**
    * @throws ConsoleException 400 if the body is not valid, 403 if the operator may only look, 404 for `ask` and `close`
-   *   without the option `reconcile`, 409 if a running process has registered the handler to forget or the redrive to
-   *   stop has ended, 503 if the inbox is not reachable.
+   *   without the option `reconcile`, 409 if the handler to forget is registered by a running process, or if the
+   *   redrive to stop has ended, 503 if the inbox is not reachable.
    */
   async perform(
     action: ConsoleAction,
@@ -181,7 +184,7 @@ export class ConsoleActions {
     if (deliveries !== null) return { deliveries };
     throw new ConsoleException(
       409,
-      `A running process has the handler ${JSON.stringify(handler)}. Before you forget it, stop the process or remove the handler from the code.`,
+      `A running process has registered the handler ${JSON.stringify(handler)}. Before you forget the handler, stop the process or remove the handler from the code.`,
     );
   }
 
@@ -202,10 +205,10 @@ export class ConsoleActions {
 function requireOneSelection(request: SkipDto | RedriveDto): void {
   const { events, filter, handler } = request;
   if ((events === undefined) === (filter === undefined)) {
-    throw badRequest('The body must have either "events" or "filter".');
+    throw badRequest('The body must contain either "events" or "filter".');
   }
   if (handler !== undefined && (filter?.handler ?? handler) !== handler) {
-    throw badRequest('"handler" and "filter.handler" are different handlers: leave one out.');
+    throw badRequest('"handler" and "filter.handler" name different handlers: omit one of them.');
   }
   if (events === undefined || !(request instanceof RedriveDto)) return;
   const { ratePerSecond, newestOnly } = request;
@@ -250,7 +253,7 @@ async function redrive(
   return total;
 }
 
-/** Maximum number of requests that look for the newest matching event. Each compares up to 20,000 events. */
+/** Maximum number of queries that look for the newest matching event. Each query compares up to 20,000 events. */
 const MAX_PAGES = 25;
 
 async function redriveNewest(inbox: PaymentInbox, query: RedriveQuery): Promise<ActionResult> {
@@ -282,7 +285,10 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
   return selection.result;
 }
 
-/** Throws an exception with the status 400 for a TypeError, which the inbox throws for a value out of bounds. */
+/**
+ * Throws an exception with the status 400 for a TypeError, which the inbox throws for a value out of bounds. Rethrows
+ * all other errors.
+ */
 function asBadRequest(error: unknown): never {
   throw error instanceof TypeError ? badRequest(error.message) : error;
 }

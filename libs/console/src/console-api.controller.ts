@@ -26,8 +26,9 @@ import { validQuery } from './request-validation.js';
 import { ResponseWriter } from './response-writer.js';
 
 /**
- * The API of the page. The controller reads and validates requests itself, and writes responses through the HTTP
- * adapter. Therefore the application's pipes, interceptors and filters change neither the requests nor the responses.
+ * The API that the console page calls. The controller reads and validates requests itself, and writes responses through
+ * the HTTP adapter. Therefore the application's pipes, interceptors and filters change neither the requests nor the
+ * responses.
  */
 @Injectable()
 export class ConsoleApi {
@@ -117,7 +118,7 @@ export class ConsoleApi {
     this.responses.json(response, 200, page);
   }
 
-  /** Responds with a list as a file. The audit trail contains each export. */
+  /** Responds with a list as a CSV file. The audit trail contains an entry for each export. */
   @Get('api/csv/:list')
   async exportList(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const who = await this.#operatorOf(request);
@@ -172,5 +173,7 @@ function withPayload({ raw, deliveries, ...event }: StoredEvent): object {
  */
 function asBadCursor(error: unknown): never {
   if (!(error instanceof TypeError)) throw error;
-  throw badRequest('"after" must be "next" of the previous page. Start again from the first page.');
+  throw badRequest(
+    '"after" must be the value of "next" in the previous page. Start again from the first page.',
+  );
 }

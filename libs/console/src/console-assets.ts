@@ -5,12 +5,12 @@ import { consoleInvalid } from './console-options.js';
 
 export interface ConsoleAsset {
   readonly type: string;
-  /** The strong validator of the `ETag` header, which is a hash of the content. */
+  /** The value of the header `ETag`, which is a hash of the content. */
   readonly etag: string;
   readonly text: string;
 }
 
-/** The page for one base address. */
+/** The HTML of the console page for one base address, and its Content-Security-Policy. */
 export interface ConsolePageText {
   readonly html: string;
   readonly policy: string;
@@ -24,8 +24,9 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Third-party files. `bare` is the name in an import, and `asset` is the name in the URL. `file` is the name of the
- * file, which is in the folder of the main file of the module `found`.
+ * Files of other packages that the page loads. `bare` is the module name that the page imports, and `asset` is the file
+ * name in the URL. `file` is the name of the file on disk. The file is in the same folder as the main file of the
+ * module `found`.
  */
 const LIBRARIES = [
   { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },
@@ -38,7 +39,9 @@ const LIBRARIES = [
 
 const TEMPLATE = 'console.html';
 
-/** All files are read at boot, so no request reads from the disk. */
+/**
+ * The files of the console page. All files are read when the application boots, so that no request reads from the disk.
+ */
 export class ConsoleAssets {
   readonly #assets: ReadonlyMap<string, ConsoleAsset>;
   readonly #template: string;
@@ -69,8 +72,8 @@ export class ConsoleAssets {
   }
 
   /**
-   * Returns the page for a browser that loads the files of the page from addresses below `base`. `base` is `./` if the
-   * page's address ends with a slash; otherwise it is `./` and the last part of the address.
+   * Returns the console page. The browser loads the files of the page from addresses below `base`. If the page's
+   * address ends with a slash, `base` is `./`. Otherwise, `base` is `./`, the last part of the address and a slash.
    */
   page(base: string): ConsolePageText {
     const libraries = LIBRARIES.flatMap(({ bare, asset: name }) =>
@@ -106,7 +109,7 @@ function missing(name: string): never {
   );
 }
 
-/** Returns a policy that lets the page load its own files, and run one inline script, the import map. */
+/** Returns a Content-Security-Policy that lets the page load its own files and one inline script, the import map. */
 function pagePolicy(importMap: string): string {
   const hash = createHash('sha256').update(importMap).digest('base64');
   return [

@@ -2,7 +2,7 @@ import { Catch, HttpException, Injectable, Logger } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { ResponseWriter } from './response-writer.js';
 
-/** The message is for the operator, and names the cause and the fix. */
+/** An error of the console. The message is for the operator, and names the cause and the fix. */
 export class ConsoleException extends HttpException {
   constructor(status: number, message: string, options?: { cause?: unknown }) {
     super({ error: message }, status, options);
@@ -14,7 +14,7 @@ export function badRequest(message: string): ConsoleException {
   return new ConsoleException(400, message);
 }
 
-/** For the console's own exceptions. The application's filters handle all other exceptions. */
+/** Responds to the console's own exceptions. The application's filters respond to all other exceptions. */
 @Catch(ConsoleException)
 @Injectable()
 export class PageExceptionFilter implements ExceptionFilter {
@@ -35,7 +35,10 @@ export class PageExceptionFilter implements ExceptionFilter {
   }
 }
 
-/** Exception filter of the API. The response to every exception, also of a guard, is `{ "error": … }`. */
+/**
+ * Exception filter of the API. The response to every exception, including the exceptions of guards, is `{ "error": …
+ * }`.
+ */
 @Catch()
 @Injectable()
 export class ApiExceptionFilter extends PageExceptionFilter {

@@ -10,7 +10,10 @@ import { printable } from './operator-name.js';
 /** Errors that mean a bug or an invalid request. All other errors come from the driver of the store. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
 
-/** An expectation with the amount of the event that fulfilled it; `null` without such an event. */
+/**
+ * An expectation, with the amount and the currency of the event that fulfilled it. Both are `null` if there is no such
+ * event.
+ */
 export type ShownExpectation = StoredExpectation & Pick<StoredEvent, 'amount' | 'currency'>;
 
 /** The application's inbox and expectations. Any module of the application may import `PaymentsModule`. */
@@ -36,18 +39,22 @@ export class ConsoleInbox implements OnModuleInit {
     }
   }
 
-  /** @throws ConsoleException 503 if the store is not reachable. Errors in {@link PROGRAM_ERRORS} are rethrown. */
+  /**
+   * Runs an operation of the inbox. Rethrows errors of the types in {@link PROGRAM_ERRORS}.
+   *
+   * @throws ConsoleException 503 if the store is not reachable.
+   */
   async call<T>(operation: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
     if (this.#inbox === undefined) throw new Error('The application is not initialised yet.');
     return this.#reach(operation(this.#inbox));
   }
 
-  /** The application's expectations; `null` if the option `reconcile` is not set. */
+  /** The application's `PaymentExpectations`; `null` if the option `reconcile` is not set. */
   get expectations(): PaymentExpectations | null {
     return this.#expectations?.enabled ? this.#expectations : null;
   }
 
-  /** @throws ConsoleException 404 without the option `reconcile`; otherwise as {@link call}. */
+  /** @throws ConsoleException 404 if the option `reconcile` is not set, and the same errors as {@link call}. */
   async callExpectations<T>(
     operation: (expectations: PaymentExpectations) => Promise<T>,
   ): Promise<T> {
@@ -61,7 +68,7 @@ export class ConsoleInbox implements OnModuleInit {
     return this.#reach(operation(expectations));
   }
 
-  /** Returns a page of expectations. @throws as {@link callExpectations} */
+  /** Returns a page of expectations. @throws the same errors as {@link callExpectations} */
   async listExpectations(
     query: Parameters<PaymentExpectations['list']>[0],
   ): Promise<{ expectations: ShownExpectation[]; next: string | null }> {
@@ -83,7 +90,7 @@ export class ConsoleInbox implements OnModuleInit {
     return { expectations: shown, next };
   }
 
-  /** Runs one check of the setup. `webhook` sends a test webhook. */
+  /** Runs one check of the setup. The check `webhook` sends a test webhook. */
   async checkSetup(only: SetupCheck['name'], company?: string): Promise<SetupCheck[]> {
     const setup = this.modules.get(PaymentsSetup, { strict: false });
     const checks: SetupCheck[] = [];

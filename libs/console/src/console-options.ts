@@ -3,13 +3,16 @@ import { PaymentsError } from 'nestjs-payments';
 import type { PaymentsRuntime } from 'nestjs-payments';
 import type { ConsoleRequest } from './console-request.js';
 
-/** A guard: a class, which Nest instantiates with the exports of `imports`, or an instance. */
+/**
+ * A guard: an instance, or a class that Nest instantiates. The class can inject what the modules in the option
+ * `imports` export.
+ */
 export type ConsoleGuard = Type<CanActivate> | CanActivate;
 
 /** What an operator may do: only look (`read`), or also change something (`act`). */
 export type ConsolePermission = 'read' | 'act';
 
-/** Clocks and timers of the console, so that tests can control them. */
+/** The clocks and timers that the console uses. Tests can replace them. */
 export type ConsoleRuntime = Pick<PaymentsRuntime, 'now' | 'monotonic' | 'schedule'>;
 
 /** Options of `PaymentsConsoleModule.register()`. */
@@ -42,8 +45,8 @@ export interface PaymentsConsoleOptions {
    */
   may?: (request: ConsoleRequest) => ConsolePermission | Promise<ConsolePermission>;
   /**
-   * Clocks and timers that limit how often the console queries the inbox and logs warnings. Default: those of the
-   * system.
+   * Clocks and timers that limit how often the console queries the inbox and logs warnings. Default: the clocks and
+   * timers of the system.
    */
   runtime?: ConsoleRuntime;
 }
@@ -94,8 +97,8 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
   }
   if (!Array.isArray(guards) || !guards.every(isGuard)) {
     throw consoleInvalid(
-      '"guards" must be a list of guards: classes or objects with canActivate(). If a guard is undefined, two ' +
-        'files import each other.',
+      '"guards" must be a list of guards: classes or objects with canActivate(). If a guard is undefined, its ' +
+        'file probably imports the file that passes the guard.',
     );
   }
   if (!Array.isArray(imports)) throw consoleInvalid('"imports" must be a list of modules.');
@@ -111,7 +114,10 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
   return Object.freeze({ path: trimmed, guards: Object.freeze([...guards]), who, may, runtime });
 }
 
-/** Rejects options without a guard, because everybody could then read payments and act on them. */
+/**
+ * Throws an error if there is no guard, unless `environment` is `development`. Without a guard, everybody could read
+ * payments and act on them.
+ */
 export function requireGuard(
   { guards, path }: ResolvedConsoleOptions,
   environment: string | undefined,

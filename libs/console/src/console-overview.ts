@@ -18,11 +18,14 @@ import type { ResolvedConsoleOptions } from './console-options.js';
 import { arrivalsOf } from './console-processes.js';
 import type { ConsoleArrivals, NewestEvents } from './console-processes.js';
 
-/** How long counts are reused. Many open consoles then query the store no more often than one console does. */
+/**
+ * How long counts are reused, in milliseconds. Therefore many open pages query the store no more often than one page
+ * does.
+ */
 const FRESH_MS = 1000;
 /**
- * How long activity is reused, in milliseconds, because activity is expensive to compute: 400 times as long as the
- * computation took, within these bounds.
+ * Bounds of the time for which the activity is reused, in milliseconds. Activity is expensive to compute, so it is
+ * reused for 400 times as long as the computation took.
  */
 const ACTIVITY_FRESH_MS = 10_000;
 const ACTIVITY_MAX_FRESH_MS = 60_000;
@@ -30,18 +33,18 @@ const ACTIVITY_FRESH_FACTOR = 400;
 
 /**
  * How long the failures and the newest events are reused, in milliseconds. Both queries are expensive: the query for
- * failures groups up to 10,000 failed deliveries, and the query for the newest event of a source may compare 20,000
- * events.
+ * failures groups up to 10,000 deliveries that failed, and the query for the newest event of a source may compare
+ * 20,000 events.
  */
 const SEARCH_FRESH_MS = 4000;
 
-/** How long a redrive is shown after its end, in milliseconds. */
+/** How long the console shows a redrive after the redrive has ended, in milliseconds. */
 const SHOW_ENDED_MS = 3_600_000;
 
 const MINUTE_MS = 60_000;
-/** Number of webhook requests that one query for the usual gap reads. */
+/** Number of events that one query reads to compute the usual gap between webhook requests. */
 const GAPS_FROM = 100;
-/** Minimum number of minutes with webhook requests that are needed to compute the usual gap. */
+/** Minimum number of minutes with webhook requests that are needed to compute the usual gap between requests. */
 const MIN_MINUTES = 11;
 
 export interface ConsoleHandler {
@@ -49,32 +52,37 @@ export interface ConsoleHandler {
   /** Whether this process has registered the handler. */
   readonly here: boolean;
   /**
-   * When a process that has registered the handler last ran; `null` if the store contains only deliveries or a pause of
-   * the handler.
+   * When a process that has registered the handler last ran; `null` if no process has registered the handler, and the
+   * store contains only deliveries or a pause of it.
    */
   readonly lastSeenAt: Date | null;
-  /** The deliveries to the handler of the events that {@link InboxOverview.range} counts. */
+  /** Counts of the handler's deliveries, for the events that {@link InboxOverview.range} counts. */
   readonly activity: RangeCounts;
 }
 
-/** The activity of all handlers in one closed minute. */
+/** The activity of all handlers in one minute that has ended. */
 export interface ConsoleMinute extends ActivityCounts {
   readonly startsAt: Date;
 }
 
 export interface InboxOverview {
-  /** When the inbox was queried, by the process clock. */
+  /** When the console queried the inbox, by the clock of the process. */
   readonly now: Date;
   readonly capabilities: InboxCapabilities;
-  /** Handlers of this process, of the catalog, and with stored deliveries or a pause, sorted by name. */
+  /**
+   * The handlers that a process has registered, or of which the store contains deliveries or a pause. Sorted by name.
+   */
   readonly handlers: readonly ConsoleHandler[];
   readonly stats: InboxStats;
-  /** How many expectations are open; `null` if the application has no option `reconcile`. */
+  /** How many expectations are open; `null` if the option `reconcile` is not set. */
   readonly expectations: ExpectationCounts | null;
   readonly arrivals: ConsoleArrivals;
-  /** Closed minutes, the oldest first. */
+  /** The activity in each minute that has ended, with the oldest minute first. */
   readonly activity: readonly ConsoleMinute[];
-  /** The new events since the start of these minutes by how they were received, and the deliveries of these events. */
+  /**
+   * Counts of the events that were received since the first minute of `activity`, by source, and counts of the
+   * deliveries of these events.
+   */
   readonly range: Pick<InboxActivity, 'events' | 'deliveries'>;
   /** Start of the first complete minute; see `InboxActivity.completeFrom`. */
   readonly completeFrom: Date;
@@ -90,7 +98,10 @@ type InboxState = Omit<
 
 @Injectable()
 export class ConsoleOverview {
-  /** By query. There is one entry of activity per number of minutes (1 to 1,440), so the size is bounded. */
+  /**
+   * The results of queries, by the name of the query. The size is bounded, because there is one entry of activity per
+   * number of minutes (1 to 1,440).
+   */
   readonly #cache = new Map<string, { until: number; result: Promise<unknown> }>();
 
   constructor(
@@ -125,18 +136,24 @@ export class ConsoleOverview {
     };
   }
 
-  /** The processes of the last hour. @throws ConsoleException 503 if the inbox is not reachable. */
+  /**
+   * Returns the processes that ran within the last hour. @throws ConsoleException 503 if the inbox is not reachable.
+   */
   processes(): Promise<InboxProcess[]> {
     return this.#cached('processes', FRESH_MS, (inbox) => inbox.processes());
   }
 
-  /** The failed deliveries, grouped by handler and error. @throws ConsoleException 503 if the inbox is not reachable. */
+  /**
+   * Returns the deliveries that have failed and are not done, grouped by handler, state and error.
+   *
+   * @throws ConsoleException 503 if the inbox is not reachable.
+   */
   failures(): Promise<Failures> {
     return this.#cached('failures', SEARCH_FRESH_MS, (inbox) => inbox.failures());
   }
 
   /**
-   * The redrives that run, or have ended within the last hour.
+   * Returns the redrives that are running, or that have ended within the last hour.
    *
    * @throws ConsoleException 503 if the inbox is not reachable.
    */
@@ -146,7 +163,10 @@ export class ConsoleOverview {
     return jobs.filter(({ state, changedAt }) => state === 'running' || +changedAt >= since);
   }
 
-  /** Makes the next {@link show} and {@link failures} query the inbox. Call this method after an action. */
+  /**
+   * Removes all cached results, so that the next call of each method queries the inbox. Call this method after an
+   * action.
+   */
   invalidate(): void {
     this.#cache.clear();
   }
@@ -170,7 +190,7 @@ export class ConsoleOverview {
         const tookMs = this.options.runtime.monotonic() - now;
         added.until = now + Math.min(Math.max(freshMs, ACTIVITY_FRESH_FACTOR * tookMs), maxFreshMs);
       },
-      // A failed query is repeated after a second.
+      // The error of a failed query is reused for a second.
       () => (added.until = now + FRESH_MS),
     );
     return result;
@@ -207,9 +227,9 @@ async function timesOf(inbox: PaymentInbox, query: ListQuery): Promise<Date[]> {
 }
 
 /**
- * The newest webhook request, and the 90th percentile of the gaps between the newest minutes with requests; `null` if
- * there are too few. A burst of requests counts as one request per minute. Otherwise, the usual gap after a burst would
- * be milliseconds.
+ * Returns when the newest webhook request was received, and the usual gap: the 90th percentile of the times between
+ * minutes with webhook requests, or `null` if there are too few such minutes. All requests of one minute count as one.
+ * Otherwise, the usual gap after a burst of requests would be milliseconds.
  */
 async function webhooksOf(
   inbox: PaymentInbox,
@@ -233,7 +253,7 @@ async function webhooksOf(
   return { webhook, usualGapMs };
 }
 
-/** All handlers that an operator can select, sorted by name. */
+/** Returns all handlers that an operator can select, sorted by name. */
 export async function handlersOf(
   inbox: PaymentInbox,
   { deliveries, paused }: InboxStats,

@@ -1,10 +1,10 @@
 import type { StoredEvent, StoredExpectation } from 'nestjs-payments';
 import type { ConsoleInbox } from './console-inbox.js';
 
-/** Maximum number of other names of a payment for which events are read. */
+/** Maximum number of other names of a payment (transaction ids or references) by which the console finds events. */
 const MAX_NAMES = 5;
 
-/** What the inbox knows about a payment. A reference may belong to several transactions. */
+/** What the inbox knows about a payment. Several transactions may have the same reference. */
 export interface ConsolePayment {
   /** The events of the payment, the newest first, without their bodies. */
   readonly events: readonly Omit<StoredEvent, 'raw'>[];
@@ -14,8 +14,8 @@ export interface ConsolePayment {
 }
 
 /**
- * Finds a payment by its transaction id or its reference. Some events of the payment may have only the other of these
- * two names. They are found too, because other events or the expectation contain both names.
+ * Finds a payment by its transaction id or its reference. Some events of the payment may contain only the other of
+ * these two names. The function finds these events too, if another event or the expectation contains both names.
  */
 export async function findPayment(
   inbox: ConsoleInbox,
@@ -55,7 +55,9 @@ export async function findPayment(
   };
 }
 
-/** Returns the expectations with this reference or transaction id; none without the option `reconcile`. */
+/**
+ * Returns the expectations with this reference or transaction id; an empty list if the option `reconcile` is not set.
+ */
 async function expectationsOf(
   inbox: ConsoleInbox,
   company: string,
@@ -65,7 +67,7 @@ async function expectationsOf(
   return inbox.callExpectations(async (them) => {
     const byTransaction = await them.list({ company, transactionId: name });
     const byReference = await them.get(name, { company }).catch((error: unknown) => {
-      // A transaction id may have characters that no reference has.
+      // A transaction id may contain characters that a reference must not contain.
       if (error instanceof TypeError) return undefined;
       throw error;
     });

@@ -1,12 +1,12 @@
 import type { CompanyFacts, InboxProcess, RequestCounts } from 'nestjs-payments';
 
 const MINUTE_MS = 60_000;
-/** The last hour, and the minute that has not ended. */
+/** Number of minutes that the console shows: those of the last hour, and the current minute. */
 const MINUTES = 61;
 
 /**
- * When the newest stored event of each source was received, by the store clock; `null` if none of the newest 20,000 events
- * has the source.
+ * When the newest stored event of each source was received, by the clock of the store. `null` if none of the newest
+ * 20,000 events has the source.
  */
 export interface NewestEvents {
   readonly webhook: Date | null;
@@ -19,23 +19,23 @@ export interface NewestEvents {
   readonly usualGapMs: number | null;
 }
 
-/** Rejected requests of the last hour with one code and company, in all processes. */
+/** The webhook requests of one company that all processes rejected with one error code in the last hour. */
 export interface ConsoleRejection extends Pick<RequestCounts, 'code' | 'company' | 'message'> {
   readonly count: number;
   readonly lastAt: Date;
 }
 
-/** A company of which all webhook requests are rejected. */
+/** A company whose webhook requests are all rejected. */
 export interface RejectedCompany extends Pick<RequestCounts, 'code' | 'message'> {
   readonly company: string;
   /**
-   * Number of rejected requests of the last hour, without those that were rejected before the end of the minute of the
-   * newest accepted request.
+   * Number of requests that were rejected in the last hour. If a request was accepted in this hour, counts only the
+   * minutes after the minute of the newest accepted request.
    */
   readonly count: number;
 }
 
-/** When the webhook secrets of a company last verified a request. Contains no secret. */
+/** When the webhook secrets of a company last verified a webhook request. Contains no secret. */
 export interface ConsoleSecrets {
   readonly company: string;
   /** `null` if the current secret has not verified a request since {@link since}. */
@@ -47,27 +47,30 @@ export interface ConsoleSecrets {
   readonly previous: Date | null;
   /** Number of previous secrets. */
   readonly previousCount: number;
-  /** Since when the times are complete. */
+  /** The time since which `current` and `previous` are complete. */
   readonly since: Date;
   /** Whether running processes have different secrets, as during a deployment. */
   readonly differ: boolean;
 }
 
-/** The webhook requests of all processes together, without polls and overdue payments. */
+/** The webhook requests that all processes received. Polls and overdue payments are not counted. */
 export interface ConsoleArrivals extends Pick<NewestEvents, 'poll' | 'overdue' | 'usualGapMs'> {
   /** When the newest webhook request was accepted or rejected; `null` if none is known. */
   readonly lastRequestAt: Date | null;
   readonly lastAcceptedAt: Date | null;
-  /** Whether the next accepted request is late compared with the usual gap. */
+  /** Whether the time since the newest accepted request is much longer than the usual time between requests. */
   readonly late: boolean;
-  /** Number of requests that were rejected since the newest accepted request, if the newest was in the last hour. */
+  /**
+   * Number of requests that were rejected since the newest accepted request; 0 if no request was rejected in the last
+   * hour.
+   */
   readonly rejectedInARow: number;
   /**
-   * Companies of which no request was accepted in the last hour, or three or more requests were rejected since the
-   * newest accepted one. Sorted by company.
+   * Companies whose webhook requests are rejected. In the last hour, requests of such a company were rejected and none
+   * was accepted, or at least three were rejected after the newest accepted request. Sorted by company.
    */
   readonly rejectedCompanies: readonly RejectedCompany[];
-  /** The last hour and the current minute, the oldest first. */
+  /** Counts per minute of the last hour and of the current minute, with the oldest minute first. */
   readonly minutes: readonly {
     readonly startsAt: Date;
     readonly accepted: number;
@@ -79,7 +82,7 @@ export interface ConsoleArrivals extends Pick<NewestEvents, 'poll' | 'overdue' |
   readonly secrets: readonly ConsoleSecrets[];
 }
 
-/** The payments service, as the processes see it. */
+/** What all processes know about the calls of one company to the payments service. */
 export interface ConsoleService extends Pick<
   CompanyFacts,
   'company' | 'token' | 'lastError' | 'calls' | 'failedCalls'
@@ -91,12 +94,15 @@ export interface ConsoleService extends Pick<
 }
 
 /**
- * The next webhook request counts as late after this multiple of the usual gap, and at the earliest after
- * {@link MIN_LATE_MS}.
+ * The next webhook request counts as late if this multiple of the usual time between requests has passed, and at the
+ * earliest after {@link MIN_LATE_MS}.
  */
 const LATE_FACTOR = 3;
 const MIN_LATE_MS = 5 * MINUTE_MS;
-/** If requests of a company were accepted, this number of rejected requests since then counts as all rejected. */
+/**
+ * If this many requests of a company were rejected after its newest accepted request, the console reports that all its
+ * requests are rejected.
+ */
 const MIN_REJECTED = 3;
 
 export function arrivalsOf(
@@ -131,7 +137,10 @@ export function arrivalsOf(
   };
 }
 
-/** The payments service by company, sorted by company. Companies that no process has called are left out. */
+/**
+ * Returns what all processes know about the calls of each company to the payments service, sorted by company. Omits
+ * companies without a token and without calls.
+ */
 export function servicesOf(processes: readonly InboxProcess[]): ConsoleService[] {
   const facts = processes.flatMap(({ companies }) => companies);
   return byCompany(facts.filter(({ token, calls }) => token !== null || calls > 0)).map(

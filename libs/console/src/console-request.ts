@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { badRequest, ConsoleException } from './console-exception.filter.js';
 
-/** Largest body that the console reads itself, in bytes. */
+/** Maximum size of a body that the console reads itself, in bytes. */
 const MAX_BODY_BYTES = 1024 ** 2;
 
 /**
@@ -20,14 +20,14 @@ export interface ConsoleRequest {
   readonly params?: Readonly<Record<string, string>>;
   /** The body, as the application's body parser set it. */
   readonly body?: unknown;
-  /** Address of the client: the address that a proxy forwarded if the application trusts the proxy. */
+  /** IP address of the client. If the application trusts the proxy, this is the address that the proxy forwarded. */
   readonly ip?: string;
   readonly socket: { readonly remoteAddress?: string };
   /** The user, if a guard or middleware of the application has set one. */
   readonly user?: unknown;
 }
 
-/** The path, as it was sent. */
+/** Returns the path of the request, as it was sent. */
 export function pathOf(request: ConsoleRequest): string {
   return splitUrl(request)[0];
 }

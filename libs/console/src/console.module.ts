@@ -27,7 +27,10 @@ import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** Checks the guards when the application boots, not earlier, because `NODE_ENV` may come from a `.env` file. */
+/**
+ * Checks that the console has a guard. This check runs when the application boots, not earlier, because `NODE_ENV` may
+ * come from a `.env` file.
+ */
 @Injectable()
 class GuardCheck implements OnModuleInit {
   readonly #logger = new Logger('PaymentsConsole');
@@ -63,8 +66,8 @@ class SuppressedWarnings implements OnApplicationShutdown {
 
 /**
  * Adds a page for operators to the application. The page shows the events in the payments inbox, and which events
- * failed and why. The page has buttons to redrive, skip, pause and resume. Some module of the application must import
- * `PaymentsModule`.
+ * failed and why. The page has buttons to redrive and skip deliveries, and to pause and resume handlers. At least one module of
+ * the application must import `PaymentsModule`.
  *
  * @example
  * ```ts

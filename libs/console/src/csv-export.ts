@@ -7,9 +7,12 @@ import { ConsoleOverview } from './console-overview.js';
 import { EventListQueryDto, ExpectationListQueryDto } from './request-dtos.js';
 import { validQuery } from './request-validation.js';
 
-/** Maximum number of rows of a file. */
+/** Maximum number of rows in a CSV file. */
 const MAX_ROWS = 10_000;
-/** Maximum number of pages that are read for a file. For each page, the store compares up to 20,000 rows with the filter. */
+/**
+ * Maximum number of pages that the console reads for a CSV file. For each page, the store compares up to 20,000 rows
+ * with the filter.
+ */
 const MAX_PAGES = 25;
 const PAGE = 1000;
 
@@ -62,7 +65,7 @@ export interface CsvFile {
   readonly rows: number;
   /** Whether more rows match than the file contains. */
   readonly more: boolean;
-  /** The filter of the list. */
+  /** The filter that selected the rows. */
   readonly filter: object;
 }
 
@@ -99,7 +102,10 @@ export class CsvExport {
       const { groups, more } = await this.overview.failures();
       return { text: csvOf(FAILURES, groups), rows: groups.length, more, filter: {} };
     }
-    throw new ConsoleException(404, 'The lists are events, expectations and failures.');
+    throw new ConsoleException(
+      404,
+      'There is no such list. The lists are events, expectations and failures.',
+    );
   }
 }
 
@@ -124,7 +130,10 @@ async function readAll<T>(
   return { text: csvOf(columns, first), rows: first.length, more, filter };
 }
 
-/** Begins with a byte order mark, without which Excel does not read the text as UTF-8. */
+/**
+ * Returns rows as the text of a CSV file. The text begins with a byte order mark, without which Excel does not read it
+ * as UTF-8.
+ */
 function csvOf<T>(columns: Columns<T>, rows: readonly T[]): string {
   const values = Object.values(columns);
   const lines = [

@@ -22,7 +22,7 @@ import {
 
 /** The cursor of a list. Each store has its own form of cursors. */
 export function Cursor() {
-  return Matches(/^[\d.-]{1,64}$/, { message: '"next" of the previous page' });
+  return Matches(/^[\d.-]{1,64}$/, { message: 'the value of "next" in the previous page' });
 }
 
 /** A date, or a time with a zone. `IsISO8601` alone also allows weeks, and times without a zone. */
@@ -32,7 +32,10 @@ const DATE_OR_TIME =
 /** The field may be missing. `IsOptional` would also allow `null`. */
 export const Optional = () => ValidateIf((_, value) => value !== undefined);
 
-/** As in the inbox and in the form fields of a browser, a character outside the BMP, such as an emoji, counts as two. */
+/**
+ * Requires a text without control characters. A character outside the BMP, such as an emoji, counts as two, as in the
+ * inbox and in the form fields of a browser.
+ */
 export function Text(
   max: number,
   message = `a text of 1 to ${max} characters, none of them a control character; an emoji counts as two`,
@@ -40,7 +43,9 @@ export function Text(
   return Matches(new RegExp(`^[^\\0-\\x1f\\x7f-\\x9f]{1,${max}}$`), { message });
 }
 
-/** A text to search for, with any characters. An error of a delivery has at most 1,000 characters. */
+/**
+ * Requires a text to search for, with any characters. The text of a delivery's error has at most 1,000 characters, too.
+ */
 export function AnyText() {
   return Matches(/^[^]{1,1000}$/, {
     message: 'a text of 1 to 1000 characters; an emoji counts as two',
@@ -69,7 +74,7 @@ export function DateOrTime() {
   );
 }
 
-/** A list of 1 to 1,000 objects of a class. `described` names what the list contains. */
+/** Requires a list of 1 to 1,000 objects of a class. In the error message, `described` names these objects. */
 export function SelectionOf(type: new () => object, described: string) {
   const message = `a list of 1 to 1,000 ${described}`;
   return applyDecorators(

@@ -9,8 +9,8 @@ import type { ModuleRef } from '@nestjs/core';
  */
 
 /**
- * Injection token and metadata key of @nestjs/throttler. The decorator SkipThrottle() is not used, because the package
- * would then be a dependency.
+ * Injection token and metadata key of @nestjs/throttler. The decorator SkipThrottle() is not used, because the console
+ * would then depend on @nestjs/throttler.
  */
 const THROTTLER_OPTIONS = 'THROTTLER:MODULE_OPTIONS';
 const THROTTLER_SKIP = 'THROTTLER:SKIP';
@@ -75,9 +75,9 @@ export const AllowTrailingSlash = (): MethodDecorator => (_target, _name, descri
 };
 
 /**
- * Adds, on Fastify, a second route with a trailing slash for each route with {@link AllowTrailingSlash}. Nest removes
- * the trailing slash from every path, and only Express then responds to both paths. Nest copies the metadata of a
- * method to the handler of its route.
+ * On Fastify, adds a second route with a trailing slash for each route that {@link AllowTrailingSlash} marks. Nest
+ * removes the trailing slash from every path. Express responds to both paths of such a route; Fastify does not. Nest
+ * copies the metadata of a method to the handler of its route.
  */
 @Injectable()
 export class TrailingSlashRoutes {

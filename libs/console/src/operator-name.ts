@@ -2,12 +2,15 @@ import type { ConsolePermission, PaymentsConsoleOptions } from './console-option
 import type { ConsoleRequest } from './console-request.js';
 
 const MAX_LENGTH = 100;
-/** Fields of `request.user` that may contain the name, in order of preference. */
+/** Fields of `request.user` that may contain the operator's name, in order of preference. */
 const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
 /** Control and format characters, line ends and lone surrogates, which can forge a log line or reverse its text. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** `BasicAuthGuard` stores the accepted user under this key of the request. A client cannot set a symbol. */
+/**
+ * `BasicAuthGuard` stores the accepted user under this key of the request. A client cannot set the key, because the key
+ * is a symbol.
+ */
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
 
 /** A user that `BasicAuthGuard` accepted. */

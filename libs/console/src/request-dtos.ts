@@ -48,7 +48,7 @@ export class AuditQueryDto {
   @Choice(['all', 'actions', 'views'])
   show: 'all' | 'actions' | 'views' = 'all';
 
-  /** Name of the operator, in any case; `unknown` for entries without a name. */
+  /** Name of the operator, in upper or lower case; `unknown` selects entries without a name. */
   @Optional()
   @AnyText()
   who?: string;
@@ -186,7 +186,7 @@ export class ExpectationListQueryDto {
 const BOOLEAN = { message: 'true or false' };
 const RATE = { message: 'a number above 0, at most 1000' };
 
-/** Selects the deliveries of an action: either `events` or `filter`. */
+/** Selects the deliveries to which an action applies, by either `events` or `filter`. */
 export class SkipDto {
   @Optional()
   @SelectionOf(EventIdDto, 'events, each with "company" and "id"')
@@ -202,13 +202,13 @@ export class SkipDto {
   @Text(200)
   handler?: string;
 
-  /** Whether to count the deliveries only, and to change nothing. */
+  /** Whether to only count the deliveries and change nothing. */
   @IsBoolean(BOOLEAN)
   dryRun = false;
 }
 
 export class RedriveDto extends SkipDto {
-  /** Whether to redrive deliveries that are done, too. */
+  /** Whether to redrive done deliveries, too. */
   @IsBoolean(BOOLEAN)
   force = false;
 
@@ -229,7 +229,7 @@ export class StopDto {
   id!: string;
 }
 
-/** A group of failures as the operator saw it. */
+/** A group of failures, with the values that the page showed to the operator. */
 export class FailureGroupDto {
   @Text(200)
   handler!: string;
@@ -247,7 +247,7 @@ export class FailureGroupDto {
   newestAt!: string;
 }
 
-/** A group of failures, and the operator's note. */
+/** A group of failures, and the note with which the operator acknowledges it. */
 export class AcknowledgeDto extends FailureGroupDto {
   @Text(500)
   note!: string;
@@ -259,7 +259,7 @@ export class HandlerDto {
   handler!: string;
 }
 
-/** The handler to pause, why, and when the pause ends by itself. */
+/** The handler to pause, the reason, and the time at which the pause ends by itself. */
 export class PauseDto extends HandlerDto {
   @Optional()
   @Text(500)
@@ -293,7 +293,7 @@ export class AskDto {
   expectations!: ExpectationIdDto[];
 }
 
-/** The expectations to close, and why. */
+/** The expectations to close, and the reason. */
 export class CloseDto extends AskDto {
   @Text(500)
   note!: string;

@@ -10,7 +10,10 @@ import type { ConsoleRequest } from './console-request.js';
 import { isForwardingHeader } from './forwarding-headers.js';
 import { ResponseWriter } from './response-writer.js';
 
-/** Every site may link to the page and its files, because the page and its files contain no data. */
+/**
+ * First guard of the console page and its files. Accepts requests from pages of other sites, because the console page
+ * and its files contain no data.
+ */
 @Injectable()
 export class PageOriginGuard implements CanActivate {
   constructor(
@@ -59,8 +62,8 @@ export class ApiOriginGuard extends PageOriginGuard {
 }
 
 /**
- * For a console without a guard, rejects a request that does not come from this machine. Checks the address and the
- * host name, because the name of another site may resolve to 127.0.0.1 (DNS rebinding).
+ * For a console without a guard, rejects a request that does not come from this machine. Checks the client's address
+ * and the host name in the request, because the name of another site may resolve to 127.0.0.1 (DNS rebinding).
  */
 function requireThisMachine(request: ConsoleRequest): void {
   const local =
@@ -98,8 +101,8 @@ function requireSameOrigin(request: ConsoleRequest): void {
 }
 
 /**
- * Requires a header and a content type that no form can send. A script of another site needs a CORS permission to send
- * them.
+ * Requires a header and a content type that no HTML form can send. A script of another site can send them only with a
+ * CORS permission.
  */
 function requireUnforgeable(request: ConsoleRequest): void {
   if (headerOf(request, 'x-payments-console') !== '1') {

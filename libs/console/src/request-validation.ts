@@ -43,7 +43,10 @@ function describe(error: ValidationError, source: 'query' | 'body', parent = '')
   return describe(children[0]!, source, path);
 }
 
-/** The fields of a class. With the compiler option `useDefineForClassFields`, an instance has all fields. */
+/**
+ * Returns the names of a class's fields. With the compiler option `useDefineForClassFields`, an instance has all
+ * fields, even those without a value.
+ */
 function fieldsOf(dto: new () => object): string {
   return Object.keys(new dto()).join(', ');
 }

@@ -29,8 +29,8 @@ interface HttpResponse {
 }
 
 /**
- * Writes responses through the HTTP adapter, so that no interceptor of the application wraps a response. Writes them as
- * text, so that no serializer of the application changes a response.
+ * Writes responses through the HTTP adapter, so that no interceptor of the application wraps a response. Writes
+ * responses as text, so that no serializer of the application changes a response.
  */
 @Injectable()
 export class ResponseWriter {

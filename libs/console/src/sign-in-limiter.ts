@@ -9,7 +9,7 @@ const DECREMENT_MS = 6_000;
 const STEP_MS = 100;
 const MAX_DELAY_MS = 3_000;
 const MAX_WRONG = UNDELAYED + MAX_DELAY_MS / STEP_MS;
-/** Maximum number of attempts of one user name that wait or are checked at the same time. */
+/** Maximum number of sign-in attempts of one user name that wait or are checked at the same time. */
 const SLOTS_PER_NAME = 60;
 /**
  * How many of the {@link SLOTS_PER_NAME} attempts may come from networks that sent {@link SUSPECT} or more wrong
@@ -18,13 +18,16 @@ const SLOTS_PER_NAME = 60;
 const SUSPECT_SLOTS = 6;
 /** Number of wrong passwords that makes a network suspect. */
 const SUSPECT = 10;
-/** Maximum number of attempts of all user names that wait or are checked at the same time. */
+/** Maximum number of sign-in attempts of all user names that wait or are checked at the same time. */
 const SLOTS = 240;
-/** Number of counters for user names. A keyed hash selects the counter, so invented names need no more memory. */
+/**
+ * Number of counters for user names. A keyed hash of a name selects its counter, so that invented names need no
+ * additional memory.
+ */
 const NAME_COUNTERS = 1_024;
-/** Number of counters for networks. A keyed hash selects the counter of a network, too. */
+/** Number of counters for networks. A keyed hash of a network selects its counter. */
 const NETWORK_COUNTERS = 2 ** 18;
-/** The counters of all networks are halved after this time, in milliseconds. */
+/** Each time this many milliseconds have passed, the counters of all networks are halved. */
 const HALVE_MS = 300_000;
 /** Maximum number of rejected clients that the limiter remembers. */
 const REJECTED = 10_000;
@@ -34,11 +37,17 @@ const REJECTED_MS = 60_000;
 const SIGNED_IN = 1_000;
 /** How long a sign-in is remembered, in milliseconds. */
 const SIGNED_IN_MS = 12 * 3_600_000;
-/** Maximum number of concurrent checks of a remembered pair. A page loads its files in parallel. */
+/**
+ * Maximum number of concurrent checks of a remembered pair. The limit is not lower, because a page loads its files in
+ * parallel.
+ */
 const PARALLEL = 50;
 
 export interface AdmittedAttempt {
-  /** Reports whether the password was right; `undefined` if the check failed with an error. Call this function once. */
+  /**
+   * Ends the attempt. Call this function once. `right` is whether the password was right; `undefined` if the check
+   * failed with an error.
+   */
   end(right: boolean | undefined): void;
 }
 
@@ -65,32 +74,36 @@ interface Attempt {
   readonly suspect: boolean;
   /** Whether the limiter has rejected the client within the last minute. */
   readonly repeated: boolean;
-  /** Rejects a waiting attempt, so that another attempt gets its slot; `null` as soon as the check has begun. */
+  /**
+   * Rejects this attempt while it waits, so that another attempt gets its slot; `null` as soon as the check of the
+   * password has begun.
+   */
   displace: (() => void) | null;
 }
 
 /**
- * Limits how many passwords can be guessed per user name, over all clients. The right password is always accepted.
+ * Limits how many passwords are checked for one user name, from all clients together. Wrong passwords never lock a user
+ * name.
  *
  * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits:
  * 0.1 s, 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are
  * checked at the same time, so at most 1,200 per minute are checked. At most 6 of these 60 attempts may come through
- * networks that sent 10 or more wrong passwords in the last minutes, which is 120 checks per minute. The network of a
- * proxy may be one of these networks, because clients behind the proxy may invent their addresses.
+ * networks that sent 10 or more wrong passwords in the last minutes, which is 120 checks per minute. These networks may
+ * include the network of a proxy, because clients behind a proxy may invent their addresses.
  *
  * If no slot is free, the new attempt takes the slot of a waiting attempt whose networks sent more wrong passwords in
  * the last minutes. If the networks of both attempts sent the same number, the new attempt takes the slot only if it
  * repeats a rejected attempt and the waiting attempt does not. A client that invents an address for each attempt never
  * repeats an attempt. If the new attempt gets no slot, the limiter rejects it and does not check the password.
  *
- * A client whose network signed in with the same user name within the last 12 hours is not delayed, unless this network
- * itself sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown user
- * names are treated alike.
+ * A client is not delayed if its network signed in with the same user name within the last 12 hours, unless this
+ * network sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown
+ * user names are treated alike.
  */
 export class SignInLimiter {
   readonly #key = randomBytes(32);
   readonly #names = new Map<number, Name>();
-  /** Number of wrong passwords, by network counter. */
+  /** The counters of networks. Each counts wrong passwords. */
   readonly #networks = new Uint8Array(NETWORK_COUNTERS);
   readonly #attempts = new Set<Attempt>();
   /** When the limiter last rejected a client, by the client's network; the latest rejection is last. */
@@ -103,10 +116,10 @@ export class SignInLimiter {
   }
 
   /**
-   * Resolves with the attempt when its password may be checked, or with `null` if it must not be checked and the client
-   * should retry.
+   * Resolves with the attempt when the password may be checked. Resolves with `null` if the password must not be
+   * checked, so that the client has to try again later.
    *
-   * @param networks the client's network first, then others that the request came through
+   * @param networks the client's network, followed by the other networks that the request came through
    */
   admit(name: string, networks: readonly [string, ...string[]]): Promise<AdmittedAttempt | null> {
     const pair = `${name}\0${networks[0]}`;
@@ -117,9 +130,9 @@ export class SignInLimiter {
   }
 
   /**
-   * Returns the record of an earlier sign-in with this name from this network. Returns `undefined` if there is no such
-   * record, the sign-in is too old, too many wrong passwords came from the pair, or too many checks of the pair are
-   * running.
+   * Returns what the limiter remembers about the last sign-in of a pair of user name and network. Returns `undefined`
+   * if there is no such sign-in, if it is too old, or if too many wrong passwords or concurrent checks belong to the
+   * pair.
    */
   #known(pair: string): SignedIn | undefined {
     const known = this.#signedIn.get(pair);
@@ -172,8 +185,8 @@ export class SignInLimiter {
   }
 
   /**
-   * Returns whether the attempt can take a slot. If no slot is free, the attempt takes the slot of the attempt with the
-   * highest rank, but only if its own rank is lower. A lower rank has priority.
+   * Returns whether a new attempt can take a slot. If no slot is free, rejects the waiting attempt with the highest
+   * rank, if this rank is higher than the rank of the new attempt.
    */
   #makeRoom(attempt: Attempt): boolean {
     const { name, suspect } = attempt;
@@ -193,7 +206,8 @@ export class SignInLimiter {
   /**
    * Returns the rank of an attempt. The attempt with the highest rank loses its slot. The rank is the number of wrong
    * passwords of the attempt's networks. If these numbers are equal, an attempt that repeats no rejected attempt has
-   * the higher rank. If all attempts come through the same proxy, the proxy does not change their order.
+   * the higher rank. If all attempts come through the same proxy, the wrong passwords of the proxy's network do not
+   * change the order of the ranks.
    */
   #rankOf({ networks, repeated }: Attempt): number {
     let wrong = 0;

@@ -136,7 +136,11 @@ consoleOnEachAdapter((start) => {
     const handler = 'Orders.markPaid';
     expect(await app.post('forget', { handler })).toMatchObject({
       status: 409,
-      body: { error: expect.stringMatching(/A running process has the handler "Orders.markPaid"/) },
+      body: {
+        error: expect.stringMatching(
+          /A running process has registered the handler "Orders.markPaid"/,
+        ),
+      },
     });
     expect(await app.states('e-1')).toEqual({ [handler]: 'dead' });
     expect(app.actions).toEqual([

@@ -154,7 +154,8 @@ consoleOnEachAdapter((start) => {
       await pause(...args);
     };
     await app.post('pause', { handler: '*' });
-    const error = 'The result is not known: the action still runs, or its process has ended.';
+    const error =
+      'The result is not known: the action is still running, or its process exited before the action ended.';
     expect(during).toMatchObject([{ text: 'pause all handlers', error }]);
     expect(await entries()).toMatchObject([{ text: 'paused all handlers', error: null }]);
   });

@@ -85,7 +85,7 @@ consoleOnEachAdapter((start) => {
     await using app = await start();
     expect(await app.get('/api/csv/secrets')).toMatchObject({
       status: 404,
-      body: { error: 'The lists are events, expectations and failures.' },
+      body: { error: 'There is no such list. The lists are events, expectations and failures.' },
     });
     expect(await app.get('/api/csv/events?state=lost')).toMatchObject({ status: 400 });
     expect(await app.get('/api/csv/expectations')).toMatchObject({ status: 404 });

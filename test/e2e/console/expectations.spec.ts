@@ -14,7 +14,7 @@ const QUERIES: [string, string][] = [
   ['contradictory=false', '"contradictory" must be one of true.'],
   ['company=a%20b', '"company" must be the id of a company'],
   ['limit=201', '"limit" must be a whole number from 1 to 200.'],
-  ['after=%27', '"after" must be "next" of the previous page.'],
+  ['after=%27', '"after" must be the value of "next" in the previous page.'],
   [
     'order=oldest',
     'The query must not have the field "order". Its fields are: company, state, overdue, ful',

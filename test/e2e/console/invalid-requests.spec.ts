@@ -39,7 +39,7 @@ const QUERIES: [string, string][] = [
     '"handler" must be a text of 1 to 200 characters, none of them a con',
   ],
   ['/api/events?company=a%20b', '"company" must be the id of a company: 1 to 100 letters, digits'],
-  ['/api/events?after=%27;', '"after" must be "next" of the previous page.'],
+  ['/api/events?after=%27;', '"after" must be the value of "next" in the previous page.'],
   ['/api/payment?company=default', '"payment" is missing. It must be a text of 1 to 1000'],
   ['/api/event', '"company" is missing. It must be the id of a company'],
   ['/api/event?company=default', '"id" is missing. It must be a text of 1 to 255 characters'],
@@ -54,7 +54,7 @@ const FILTER = 'a JSON object with: company, eventType, handler, state, search, 
 /** Actions with a body that is not valid: title, action, body, and part of the message. */
 const BODIES: [string, string, unknown, string][] = [
   ['a list', 'redrive', [], 'The body must be a JSON object with: events, filter, handler, '],
-  ['no selection', 'redrive', {}, 'The body must have either "events" or "filter".'],
+  ['no selection', 'redrive', {}, 'The body must contain either "events" or "filter".'],
   ['two selections', 'skip', { events: [event], filter: {} }, 'either "events" or "filter"'],
   ['no events', 'redrive', { events: [] }, A_LIST],
   ['1,001 events', 'redrive', { events: many(1001) }, A_LIST],
@@ -137,7 +137,7 @@ const BODIES: [string, string, unknown, string][] = [
     'two handlers',
     'redrive',
     { filter: { handler: 'a' }, handler: 'Orders.markPaid' },
-    '"handler" and "filter.handler" are different handlers: leave one out.',
+    '"handler" and "filter.handler" name different handlers: omit one of them.',
   ],
   [
     '501 UTF-16 units',

@@ -159,7 +159,7 @@ consoleOnEachAdapter((start) => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.list = async () => {
-      throw new TypeError('"after" must be "next" of the previous page.');
+      throw new TypeError('"after" must be the "next" of the previous page.');
     };
     expect(await app.get('/api/events?after=7-7')).toMatchObject({
       status: 400,
