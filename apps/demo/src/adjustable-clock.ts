@@ -1,7 +1,7 @@
 import type { EmulatorClock } from 'payments-emulator';
 
 /**
- * The system clock with an offset. If the clock advances past the expiry of a token, the token expires at once. The
+ * The system clock with an offset. A token expires at once if the clock is advanced past the expiry of the token. The
  * offset does not affect timers.
  */
 export class AdjustableClock implements EmulatorClock {

@@ -15,14 +15,14 @@ const OLD_SECRET = 'whsec_of_yesterday';
 const NEW_SECRET = 'whsec_of_today';
 
 /**
- * The lease of the inbox of a shop, in milliseconds. The lease is shorter than the default of ten seconds, so that the
- * recovery after SIGKILL is fast.
+ * The lease of a shop's inbox, in milliseconds. The lease is shorter than the shop's default of ten seconds, so that
+ * the recovery after SIGKILL is fast.
  */
 const LEASE_MS = '1500';
 
 /**
- * Pause between the polls of an expected payment, in milliseconds. This pause is much shorter than the default of the
- * module.
+ * Time between two polls of an expected payment, in milliseconds. This time is much shorter than the default of the
+ * payments module.
  */
 export const POLL_INTERVAL_MS = 3000;
 
@@ -37,7 +37,7 @@ const OPERATOR = 'operator';
 /** A part of the demo. */
 export interface Scene {
   readonly title: string;
-  /** Plays the scene and checks its results. The scene switches off all faults at its end. */
+  /** Plays the scene and checks its results. Before the method resolves, it switches off all faults. */
   play(environment: DemoEnvironment): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface EnvironmentOptions {
   readonly seed: string;
   /** The main file of the shop. */
   readonly shop: string;
-  /** Database of the shop. On PostgreSQL there are three shops behind one address. */
+  /** Database of the shop. If it is a PostgreSQL database, the demo starts three shops behind one address. */
   readonly database: TemporaryDatabase;
   /** Whether to run OpenTelemetry in the shops, and to start at least two shops. Default `false`. */
   readonly telemetry?: boolean;
@@ -89,7 +89,7 @@ export class DemoEnvironment implements AsyncDisposable {
       seed: options.seed,
       webhookSecret: OLD_SECRET,
       clock,
-      // Shorter than the 30 s of the real service, so that a demo with a hanging shop fails soon.
+      // Shorter than the 30 s of the real service, so that the demo fails soon if a shop does not respond.
       deliveryTimeout: 10_000,
       onDelivery: (delivery) => void deliveries.push(delivery),
     });
@@ -132,7 +132,7 @@ export class DemoEnvironment implements AsyncDisposable {
     return this.emulator.deliveries({ transactionId }).at(-1);
   };
 
-  /** The addresses of the pages, with the user and the password of the console. */
+  /** The addresses of the pages, and the user name and the password for the console. */
   get addresses() {
     return {
       shop: `${this.shops.url}/`,

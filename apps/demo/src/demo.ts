@@ -7,7 +7,7 @@ import { SCENES } from './scenes/index.js';
 import { TELEMETRY_SCENES } from './scenes/telemetry.js';
 
 export interface DemoOptions extends EnvironmentOptions {
-  /** Whether the demo ends after the check of the ledger. Otherwise the demo runs until `signal` aborts. */
+  /** Whether the demo ends after it has checked the ledger. Otherwise the demo runs until `signal` aborts. */
   readonly once: boolean;
   /** How long a check waits for the expected result, in milliseconds. */
   readonly waitMs: number;
@@ -20,8 +20,8 @@ export interface DemoOptions extends EnvironmentOptions {
  * Plays all scenes. Resolves with `true` if the ledger and every check were correct. Always closes the emulator and the
  * shop.
  *
- * @throws the reason of `signal` if the signal aborts before the ledger has been checked, or the error of a shop that
- * did not start.
+ * @throws the reason of `signal` if `signal` aborts before the ledger has been checked. Throws an error if a shop did
+ *   not start or exited unexpectedly.
  */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const failure = new AbortController();
@@ -45,7 +45,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   return correct;
 }
 
-/** Plays the scenes in order. If a scene throws, the report counts a failure, and the next scene starts. */
+/** Plays the scenes in order. If a scene throws an error, the report counts a failure, and the next scene starts. */
 async function playScenes(
   scenes: readonly Scene[],
   environment: DemoEnvironment,
@@ -63,7 +63,7 @@ async function playScenes(
   }
 }
 
-/** Rejects when `signal` aborts, so that Ctrl-C does not wait for the end of a scene. */
+/** Rejects when `signal` aborts, so that Ctrl-C ends the demo while a scene is running. */
 async function rejectOnAbort(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;

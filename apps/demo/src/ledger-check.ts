@@ -1,13 +1,13 @@
 import type { LedgerEntry } from './shop-client.js';
 
-/** A completed transaction at the payments service. */
+/** A transaction that is complete at the payments service. */
 export interface CompletedPayment {
   readonly transactionId: string;
   readonly externalReference: string;
   readonly amount: number;
 }
 
-/** A transaction with the amounts at the payments service and in the ledger. */
+/** A transaction, with its amount at the payments service and its amount in the ledger. */
 export interface LedgerCheckRow {
   readonly transactionId: string;
   readonly reference: string;
@@ -18,8 +18,8 @@ export interface LedgerCheckRow {
 }
 
 /**
- * Compares the ledger with the payments. Returns a row for each transaction. Ledger entries without a payment come
- * last.
+ * Compares the ledger with the payments. Returns a row for each payment, and then a row for each ledger entry without a
+ * payment.
  */
 export function checkLedger(
   paid: readonly CompletedPayment[],

@@ -10,8 +10,8 @@ const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * A load balancer, which has one address for several shops. The load balancer forwards each request to the next shop.
- * If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments service then
- * sends the webhook request again.
+ * If a shop crashes while it handles a request, the load balancer responds with 502, because the outcome of the request
+ * is unknown. The payments service then sends the webhook request again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */
@@ -55,7 +55,7 @@ export class LoadBalancer implements AsyncDisposable {
     }
   }
 
-  /** Resolves with the response of a shop, or with `undefined` if no shop is reachable. */
+  /** Forwards a request. Resolves with the response of a shop, or with `undefined` if no shop is reachable. */
   async #forward(request: IncomingMessage, body: Buffer, signal: AbortSignal) {
     const start = this.#next++;
     for (let tries = 0; tries < this.targets.length; tries += 1) {
@@ -71,8 +71,8 @@ export class LoadBalancer implements AsyncDisposable {
   }
 
   /**
-   * Sends a request to a shop. The request keeps the original `Host` header, which the shop compares with the origin of
-   * a form.
+   * Sends a request to a shop. The request keeps the original `Host` header, because the shop compares this header with
+   * the origin of a form.
    */
   async #send(target: string, request: IncomingMessage, body: Buffer, signal: AbortSignal) {
     const headers = { ...withoutHopHeaders(request), 'content-length': body.length };

@@ -31,15 +31,15 @@ export class SceneReport {
     this.line(`${String(++this.#scenes).padStart(2)}  ${title}`);
   }
 
-  /** Prints an error that is not the failure of a check, and counts this error as a failure. */
+  /** Prints the message of an error that a scene threw, and counts the error as a failure. */
   fail(message: string): void {
     this.#failures += 1;
     this.line(`    !!  ${message}`);
   }
 
   /**
-   * Calls `read` until `read` resolves with `expected`, or until the time limit has passed. Prints the expected and the
-   * last result.
+   * Calls `read` until `read` resolves with `expected`, or until the time limit has passed. Prints the expected result
+   * and the last result.
    */
   async check(
     name: string,

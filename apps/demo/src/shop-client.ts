@@ -5,7 +5,7 @@ export interface ShopOrder {
   readonly status: string;
   readonly checkoutUrl: string | null;
   readonly amountPaid?: number;
-  /** Whether the shop found the payment by asking the service. */
+  /** Whether the shop found the payment by asking the payments service. */
   readonly foundByPoll?: boolean;
 }
 

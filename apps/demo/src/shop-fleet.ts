@@ -8,10 +8,10 @@ export interface ShopFleetOptions {
   /** The environment variables of each shop. All shops use the same database. */
   readonly settings: Readonly<Record<string, string>>;
   readonly count: number;
-  /** Collects the telemetry of the shops; `null` for none. */
+  /** The collector of the shops' telemetry; `null` starts the shops without telemetry. */
   readonly telemetry: TelemetryCollector | null;
   readonly signal: AbortSignal;
-  /** A function that is called if a shop exits although the fleet has not stopped this shop. */
+  /** A function that the fleet calls if a shop exits although the fleet has not stopped this shop. */
   readonly onUnexpectedExit: (reason: string) => void;
 }
 
@@ -43,17 +43,17 @@ export class ShopFleet implements AsyncDisposable {
     return this.balancer.url;
   }
 
-  /** Collects the telemetry of the shops; `null` for none. */
+  /** The collector of the shops' telemetry; `null` starts the shops without telemetry. */
   get telemetry(): TelemetryCollector | null {
     return this.options.telemetry;
   }
 
-  /** Number of shops, running or not. */
+  /** Number of shops, including shops that are not running. */
   get count(): number {
     return this.options.count;
   }
 
-  /** Ends a shop with SIGKILL. */
+  /** Kills a shop with SIGKILL. */
   async kill(number: number): Promise<void> {
     const shop = this.#shops.get(number);
     this.#shops.delete(number);

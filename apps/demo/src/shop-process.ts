@@ -17,13 +17,13 @@ export interface ShopProcessOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** An array to which each line of the log is added. */
   readonly log: string[];
-  /** `null` starts the shop without telemetry. */
+  /** The collector of the shop's telemetry; `null` starts the shop without telemetry. */
   readonly telemetry: ShopTelemetry | null;
 }
 
 /** A shop that runs in its own process, as `npm run shop` starts it. */
 export class ShopProcess implements AsyncDisposable {
-  /** Resolves when the process has ended, with its exit code or signal. */
+  /** Resolves when the process has exited, with its exit code or the signal that ended it. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #log: string[];
@@ -68,13 +68,13 @@ export class ShopProcess implements AsyncDisposable {
     return this.#url;
   }
 
-  /** Sends SIGKILL, so that the shop ends without a shutdown. */
+  /** Sends SIGKILL, so that the process exits without shutting the shop down. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.ended;
   }
 
-  /** Sends SIGTERM, and SIGKILL if the shop has not ended after ten seconds. */
+  /** Sends SIGTERM. Sends SIGKILL if the process has not exited after ten seconds. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGTERM');
     const kill = setTimeout(() => this.#child.kill('SIGKILL'), CLOSE_MS);
@@ -98,7 +98,7 @@ export class ShopProcess implements AsyncDisposable {
   }
 }
 
-/** The environment variables of this process, without settings of a shop. */
+/** Returns the environment variables of this process without those that are settings of a shop. */
 function environmentWithoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(

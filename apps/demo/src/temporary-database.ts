@@ -6,7 +6,7 @@ import type { PostgresServer } from 'test-postgres';
 /** An empty database for shops. Disposing of this object removes the database. */
 export interface TemporaryDatabase extends AsyncDisposable {
   readonly name: 'SQLite' | 'PostgreSQL';
-  /** The environment variables of a shop that uses the database. */
+  /** The environment variables with which a shop uses the database. */
   readonly settings: Readonly<Record<string, string>>;
   /** The PostgreSQL server; `null` for SQLite. */
   readonly server: PostgresServer | null;

@@ -1,6 +1,6 @@
 import { ValidateBy } from 'class-validator';
 
-/** The currency of the shop's prices. The payments service has no field for the currency. */
+/** The currency of the shop's prices. The fields of the payments service contain no currency. */
 export const CURRENCY = 'KES';
 const MAX_AMOUNT = 1_000_000_000_000;
 const TWO_DECIMALS = new Intl.NumberFormat('en', {

@@ -64,7 +64,7 @@ export class ShopEnvironment {
   })
   DATABASE_URL?: string;
 
-  /** Milliseconds without a heartbeat after which other instances take over the payments of a shop. Default 10000. */
+  /** If a shop sends no heartbeat for this many milliseconds, other shops take over its deliveries. Default 10000. */
   @Type(() => Number)
   @Min(1000, LEASE)
   @Max(3_600_000, LEASE)
@@ -104,8 +104,8 @@ export class ShopEnvironment {
 
   /**
    * When the shop asks the service about a payment that no webhook request has reported. The value is a list of
-   * ascending numbers of milliseconds after the order, separated by commas. Default: the schedule of the payments
-   * module, 15 seconds to 24 hours.
+   * ascending times, in milliseconds after the creation of the order, separated by commas. Default: the schedule of the
+   * payments module, 15 seconds to 24 hours.
    */
   @IsOptional()
   @IsSchedule()
@@ -135,7 +135,7 @@ export interface ShopSettings {
   readonly port: number;
   readonly host: string;
   readonly adapter: 'express' | 'fastify';
-  /** Folder of `shop.db`. Not used if there is a `databaseUrl`. */
+  /** Folder of the SQLite file `shop.db`. Not used if `databaseUrl` is set. */
   readonly dataFolder: string;
   readonly databaseUrl: string | undefined;
   readonly leaseMs: number;
@@ -144,11 +144,11 @@ export interface ShopSettings {
   readonly declinedStatus: string;
   readonly findPath: string;
   /**
-   * When the shop asks the service about an expected payment, in milliseconds after the order; `null` for the default
-   * of the module.
+   * When the shop asks the service about an expected payment, in milliseconds after the creation of the order; `null`
+   * selects the default of the payments module.
    */
   readonly pollScheduleMs: readonly number[] | null;
-  /** The console of the inbox, or `null` for none. */
+  /** The settings of the console of the inbox, or `null` if the shop has no console. */
   readonly console: ConsoleSettings | null;
 }
 

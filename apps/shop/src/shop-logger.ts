@@ -11,7 +11,10 @@ const BOOT_CONTEXTS: ReadonlySet<unknown> = new Set([
   'ExceptionHandler',
 ]);
 
-/** Nest's logger without its lines about the boot. If the boot fails, `startShop` throws the error, and `main.ts` prints it. */
+/**
+ * Nest's logger, which does not log the lines about the boot. If the boot fails, `startShop` throws the error, and
+ * `main.ts` prints it.
+ */
 export class ShopLogger extends ConsoleLogger {
   constructor() {
     // No colours if the output is a file or a pipe.

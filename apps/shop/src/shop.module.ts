@@ -41,8 +41,8 @@ import type { ShopSettings } from './shop-config.js';
 })
 export class ShopModule {
   /**
-   * Adds the console of the inbox if the console is configured. Nest needs the console's path before it injects the
-   * settings.
+   * Creates the root module, with the console of the inbox if the console is configured. The settings are a parameter,
+   * because Nest needs the console's path before it injects settings.
    */
   static register({ console }: ShopSettings): DynamicModule {
     if (console === null) return { module: ShopModule };

@@ -13,7 +13,8 @@ const ADAPTERS = {
 };
 
 /**
- * Starts the shop. `nestjs-payments` needs no raw body, no body parser and no route here.
+ * Starts the shop. This function does not configure a raw body, a body parser or a route for `nestjs-payments`, because
+ * none is necessary.
  *
  * @throws PaymentsError if the payments module rejects the settings, or Node's error if the port is not available.
  */

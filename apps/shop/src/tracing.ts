@@ -1,12 +1,12 @@
 import { SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
 
-/** The attribute for the id of a transaction, as `nestjs-payments` names it in its spans. */
+/** The name of the span attribute in which `nestjs-payments` stores the id of a transaction. */
 const TRANSACTION = 'messaging.message.conversation_id';
 
 /**
  * Calls `work` in a span of the shop. The new span is a child of the active span. If a handler calls this function, the
- * active span is the span of the attempt. Without an SDK of OpenTelemetry in the process, nothing is recorded.
+ * active span is the span of the attempt. If no SDK of OpenTelemetry runs in the process, no span is recorded.
  */
 export function inSpan<T>(
   name: string,

@@ -26,22 +26,25 @@ import { jobDataOf, jobIdOf, jobOptionsOf, messageOf } from './event-job.js';
 import { checkSettings, connectRedis, reasonOf } from './redis-connection.js';
 
 /**
- * Milliseconds until the lock on a message expires if its process does not renew the lock. After a crash, other
- * processes wait this long.
+ * Milliseconds until the lock on a message expires if its process does not renew the lock. After a crash of a process,
+ * the other processes wait this long before they take its messages.
  */
 const LOCK_MS = 20_000;
 /** Milliseconds between two searches for messages of crashed processes. */
 const STALLED_MS = 5000;
-/** Milliseconds to wait for BullMQ to close. While Redis does not answer, BullMQ would wait for ever. */
+/**
+ * Maximum number of milliseconds to wait until BullMQ has closed. If Redis does not answer, BullMQ itself would wait
+ * for ever.
+ */
 const CLOSE_MS = 5000;
 
 /**
- * Creates the engine for the options `relay` and `source`: one queue of BullMQ per service, in Redis. Does not connect
- * yet.
+ * Creates the engine for the options `relay` and `source`: one queue of BullMQ in Redis per worker service. Does not
+ * connect to Redis yet.
  *
- * - `publish` adds the event to the queue of each service. It rejects if there is no service, if Redis cannot be
- *   reached, or if Redis has settings that lose events.
- * - `consume` rejects if `service` is missing.
+ * - `publish` adds the event to the queue of each worker service. It rejects if there is no worker service, if Redis
+ *   cannot be reached, or if Redis has settings that lose events.
+ * - `consume` rejects if the option `service` is missing.
  *
  * @throws PaymentsError `options_invalid`. `open`, `publish` and `consume` reject with `engine_unsafe` if Redis does not
  *   write an append-only file, may evict events, or does not allow the check (see `setup`).
@@ -62,7 +65,7 @@ export function bullMQ(options: BullMQOptions): Required<EventRelay & MessageSou
   return new Engine(resolveBullMQOptions(options));
 }
 
-/** A connection to Redis whose settings were checked, and the queues that were used on it. */
+/** A connection to a Redis server whose settings were checked, and the queues that use this connection. */
 interface Session {
   readonly client: Redis;
   readonly queues: Map<string, Queue>;
@@ -108,7 +111,7 @@ class Engine implements EventRelay, MessageSource {
       concurrency: maxInProgress,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_MS,
-      // A message is delivered again after any number of crashes of its process.
+      // BullMQ delivers a message again, however often its process has crashed.
       maxStalledCount: Number.MAX_SAFE_INTEGER,
       runRetryDelay: 1000,
       removeOnComplete: { count: 0 },
@@ -116,7 +119,8 @@ class Engine implements EventRelay, MessageSource {
     const ended = Promise.withResolvers<void>();
     worker.on('error', (error) => {
       this.#log.warn('BullMQ', () => `An error of BullMQ: ${reasonOf(error)}.`);
-      // After an error of Redis, such as a full memory, BullMQ would try again without a pause.
+      // After an error that Redis returns, for example because its memory is full, BullMQ would try again without a
+      // pause.
       if (error.name === 'ReplyError') ended.reject(error);
     });
     const lost = (): void => ended.reject(new Error('The connection to Redis was lost.'));
@@ -176,14 +180,15 @@ class Engine implements EventRelay, MessageSource {
           'bullMQ({ service }), or name the service in the option "services".',
       );
     }
-    // If one of the queues fails, the module publishes the event again. Queues and inboxes ignore the second copy.
+    // If the event cannot be added to one of the queues, the module publishes the event again. The other queues and the
+    // inboxes ignore the second copy.
     await Promise.all([...names].map((name) => add(session, `${queue}.${name}`, message)));
   }
 
   /**
-   * Stores the event, and moves the job according to the outcome. Then always throws `DelayedError`, so that BullMQ
-   * does not move the job itself. After any other error, such as a lost connection, BullMQ would move the job to the
-   * failed set. A job that could not be moved is delivered again once its lock has expired.
+   * Stores the event, and moves the job according to the outcome. Afterwards, or after an error such as a lost
+   * connection, throws `DelayedError`, so that BullMQ does not move the job itself. After any other error, BullMQ would
+   * move the job to the failed set. A job that could not be moved is delivered again once its lock has expired.
    */
   async #settle(job: Job<unknown>, token: string, store: StoreMessage): Promise<never> {
     try {
@@ -205,7 +210,10 @@ class Engine implements EventRelay, MessageSource {
     throw new DelayedError();
   }
 
-  /** Waits for the calls of `store`, and then for BullMQ. If Redis does not answer, ends the connections. */
+  /**
+   * Waits for the running calls of `store`, and then until BullMQ has closed. If BullMQ has not closed after {@link
+   * CLOSE_MS}, closes the connections to Redis.
+   */
   async #end(
     worker: Worker<unknown>,
     session: Session,
@@ -219,7 +227,10 @@ class Engine implements EventRelay, MessageSource {
     (await worker.getBackend().blockingClient)?.disconnect();
   }
 
-  /** Adds the service to the set of services that get each event. */
+  /**
+   * Adds the worker service to the set in Redis of the services that get each event. If `setup` is `check`, only checks
+   * that the set contains the worker service.
+   */
   async #register(client: Redis): Promise<void> {
     const { service, setup, queue } = this.#options;
     if (service === undefined) return;
@@ -241,8 +252,8 @@ class Engine implements EventRelay, MessageSource {
 }
 
 /**
- * Adds the event to a queue. BullMQ ignores a job whose id exists. If the event was rejected before and is now
- * published again, its failed job gets the new message, and workers can take the job again.
+ * Adds the event to a queue. BullMQ ignores a job whose id exists. If a worker service rejected the event before and
+ * the event is now published again, its failed job gets the new message, and workers can take the job again.
  */
 async function add(session: Session, name: string, message: EngineMessage): Promise<void> {
   const queue = queueOf(session, name);
@@ -251,7 +262,7 @@ async function add(session: Session, name: string, message: EngineMessage): Prom
   await Promise.all([failedAt, queue.add(message.attributes.type, data, jobOptionsOf(message))]);
   if ((await failedAt) === null) return;
   const job: Job<unknown> | undefined = await queue.getJob(id);
-  if (job === undefined) throw new Error('The failed job of this event was just removed.');
+  if (job === undefined) throw new Error('The failed job of this event no longer exists.');
   await job.updateData(data);
   await job.retry('failed');
 }

@@ -18,20 +18,21 @@ export type BullMQConnection = string | RedisOptions | Redis;
 /** Options of {@link bullMQ}. Only `connection` is required. */
 export interface BullMQOptions extends EngineOptions {
   /**
-   * How to reach Redis. The adapter opens connections of its own: with a client of the application, it uses only the
-   * options of that client. Redis Cluster and the option `keyPrefix` are not supported. The adapter sets the options
-   * that decide what happens while Redis cannot be reached: `retryStrategy`, `reconnectOnError`,
+   * How to reach Redis. The adapter always opens connections of its own. If you pass a client, the adapter uses only
+   * the options of this client. Redis Cluster and the option `keyPrefix` are not supported. The adapter sets the
+   * options that decide what happens while Redis cannot be reached: `retryStrategy`, `reconnectOnError`,
    * `maxRetriesPerRequest`, `commandTimeout` and `lazyConnect`.
    */
   connection: BullMQConnection;
   /**
-   * The common part of the names of the queues. Each service has a queue of its own, because a job of BullMQ is taken
-   * once: service `ledger` takes from the queue `payments.ledger`. 1 to 64 of `a-z A-Z 0-9 _ -`. Default `payments`.
+   * The first part of the names of the queues. Each worker service has a queue of its own, because only one worker can
+   * take a job of BullMQ. For example, the worker service `ledger` takes its events from the queue `payments.ledger`. 1
+   * to 64 of `a-z A-Z 0-9 _ -`. Default `payments`.
    */
   queue?: string;
   /**
-   * For `relay`: services that get each event even if they have never started. All services that have started get each
-   * event too, because they are registered in Redis. Default: none.
+   * For `relay`: worker services that get each event even if they have never started. All worker services that have
+   * started before get each event in any case, because they are registered in Redis. Default: none.
    */
   services?: readonly string[];
 }

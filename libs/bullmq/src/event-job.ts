@@ -3,7 +3,7 @@ import type { EngineMessage, TakenMessage } from 'nestjs-payments';
 
 /**
  * The data of a job: a CloudEvents 1.0 event in the JSON format. The attributes are members of the object, and
- * `data_base64` is the body. There is no CloudEvents binding for BullMQ with headers, because a job has none.
+ * `data_base64` is the body. The attributes are not headers, because a job of BullMQ has no headers.
  */
 export type EventJobData = Readonly<Record<string, string>>;
 
@@ -19,8 +19,9 @@ export function jobDataOf({ attributes, body }: EngineMessage): EventJobData {
 }
 
 /**
- * Returns the options of the job: BullMQ removes the job when the event is stored, and keeps it for ever if the event
- * is rejected. The stack of an error is not stored, because it is always a stack of this adapter.
+ * Returns the options of the job. BullMQ removes the job when the event is stored, and keeps the job for ever if the
+ * event is rejected. BullMQ stores no stack trace of an error, because the stack trace would always be one of this
+ * adapter.
  */
 export function jobOptionsOf(message: EngineMessage): JobsOptions {
   return {
@@ -32,7 +33,10 @@ export function jobOptionsOf(message: EngineMessage): JobsOptions {
   };
 }
 
-/** Returns the message of a job. The data may be anything, because other programs can add jobs too. */
+/**
+ * Returns the message that a job contains. The data of the job may be of any type, because other programs can add jobs
+ * too.
+ */
 export function messageOf({ data, attemptsStarted }: Job<unknown>): TakenMessage {
   const deliveries = Math.max(1, attemptsStarted);
   const members = typeof data === 'object' && data !== null ? Object.entries(data) : [];

@@ -1,5 +1,5 @@
 /**
- * Hands the events of nestjs-payments over to BullMQ, and takes them from it.
+ * Hands the events of nestjs-payments over to BullMQ, and takes events from BullMQ.
  *
  * @module nestjs-payments-bullmq
  */

@@ -6,14 +6,15 @@ import { isClient } from './bullmq-options.js';
 import type { BullMQConnection, ResolvedBullMQOptions } from './bullmq-options.js';
 
 /**
- * A connection is closed if a command gets no reply for this many milliseconds, for example because the server is
- * suspended.
+ * The client closes its connection if Redis does not reply to a command within this many milliseconds, for example
+ * because the server is suspended.
  */
 const SOCKET_TIMEOUT_MS = 15_000;
 
 /**
- * Connects to Redis. If the client loses its connection, it does not connect again, and its commands reject. Therefore,
- * no command waits for a connection, and each new connection checks the settings.
+ * Connects to Redis. If the client loses its connection, it does not connect again, and its commands reject. Therefore
+ * no command waits for a connection. The next call of the adapter connects again and checks the settings of Redis
+ * again.
  */
 export async function connectRedis(connection: BullMQConnection): Promise<Redis> {
   const given: RedisOptions =
@@ -23,7 +24,8 @@ export async function connectRedis(connection: BullMQConnection): Promise<Redis>
     ...given,
     socketTimeout,
     retryStrategy: null,
-    // After a failover, the next connection reaches the new master.
+    // Lose a connection to a server that has become read-only. After a failover, the next connection reaches the new
+    // master.
     reconnectOnError: ({ message }) => message.includes('READONLY'),
     maxRetriesPerRequest: null,
     commandTimeout: undefined,
@@ -47,7 +49,7 @@ function unreachable(error: unknown): Error {
   return new Error(`Redis cannot be reached: ${reasonOf(error)}.`);
 }
 
-/** Each setting of Redis with its safe value, and the effect of other values. */
+/** For each setting of Redis: its name, its safe value, and the effect of other values. */
 const SETTINGS = [
   ['appendonly', 'yes', 'a restart of Redis loses events'],
   ['maxmemory-policy', 'noeviction', 'Redis deletes events if its memory is full'],
@@ -56,7 +58,7 @@ const SETTINGS = [
 ] as const;
 
 /**
- * Checks the settings of Redis that decide whether an accepted event can be lost.
+ * Checks the settings of Redis that decide whether Redis can lose an event that it has accepted.
  *
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
@@ -84,13 +86,13 @@ export async function checkSettings(
 }
 
 /**
- * Returns the reason of an error of ioredis or BullMQ for a message. The error itself is never passed on, because its
- * field `command` contains the arguments of the command, such as the body of an event. Messages of BullMQ contain ids
- * of jobs, which are left out.
+ * Returns the reason of an error of ioredis or BullMQ, to be part of another message. The error itself is never passed
+ * on, because its field `command` contains the arguments of the command, such as the body of an event. The reason does
+ * not contain the ids of jobs that messages of BullMQ contain.
  */
 export function reasonOf(error: unknown): string {
   const { errors, message } = error as { errors?: readonly unknown[]; message?: unknown };
-  // The message of the error for several addresses of a host is empty.
+  // If a host has several addresses, the error contains the errors of all addresses, and its own message is empty.
   if (message === '' && errors?.[0] !== undefined) return reasonOf(errors[0]);
   return String(message)
     .replace(/\bjob\b.*/is, 'a job')

@@ -1,5 +1,5 @@
 /**
- * Hands the events of `nestjs-payments` over to NATS JetStream, and takes them from it.
+ * Hands the events of `nestjs-payments` over to NATS JetStream, and takes events from JetStream.
  *
  * @module nestjs-payments-jetstream
  */

@@ -11,9 +11,9 @@ import {
 import type { EngineOptions, OptionCheck } from 'nestjs-payments/engines';
 
 /**
- * Further options of the connection, such as `user`, `pass`, `authenticator`, `tls` and `name`. Some options of the
- * client are not allowed. They control how to reconnect, which is the task of the adapter, or would print bodies
- * (`debug`).
+ * Further options of the connection, such as `user`, `pass`, `authenticator`, `tls` and `name`. Two kinds of options of
+ * the client are not allowed: those that control how the client reconnects, because the adapter reconnects itself, and
+ * `debug`, which would print the bodies of events.
  */
 export type JetStreamConnectionOptions = Omit<
   NodeConnectionOptions,
@@ -28,14 +28,14 @@ export interface JetStreamOptions extends EngineOptions {
    */
   servers: string | readonly string[];
   /**
-   * The name of the stream: 1 to 100 of `A-Z a-z 0-9 _ -`. Its subjects are `<stream>.>`. The dead letters of all services
-   * are in the stream `<stream>_DEAD`, under the subjects `<stream>_dead.<service>`.
+   * The name of the stream: 1 to 100 of `A-Z a-z 0-9 _ -`. Its subjects are `<stream>.>`. The dead letters of all
+   * worker services are in the stream `<stream>_DEAD`, under the subjects `<stream>_dead.<service>`.
    */
   stream: string;
   /**
-   * Whether a stream may have one replica. A crash of the machine or a power failure then loses the events of the last two
-   * minutes, unless the server has the setting `sync_interval: always` (nats-server 2.10 or later), which a client cannot
-   * read. Default `false`: such a stream is an unsafe setting.
+   * Whether a stream may have only one replica. With one replica, a crash of the machine or a power failure loses the
+   * events of the last two minutes, unless the server has the setting `sync_interval: always` (nats-server 2.10 or
+   * later). A client cannot read this setting. Default `false`: one replica counts as an unsafe setting.
    */
   oneReplica?: boolean;
   /** Further options of the connection. Default: none. */
@@ -72,7 +72,10 @@ export function resolveOptions(options: JetStreamOptions) {
   return Object.freeze({ ...others, connection: own });
 }
 
-/** The client itself ignores a user and a password in an address. */
+/**
+ * Checks the addresses, and returns them as URLs. The client ignores the user and the password in an address, so
+ * `resolveOptions()` passes them to the client as options.
+ */
 const addresses: OptionCheck<readonly URL[]> = (name, value) => {
   const urls = [value ?? []].flat().map((text: unknown) => {
     const address = typeof text === 'string' ? text : '';

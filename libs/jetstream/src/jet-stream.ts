@@ -16,18 +16,25 @@ import type { JetStreamOptions, ResolvedOptions } from './jet-stream-options.js'
 import { deadLetter, encode, headersOf, subjectOf, takenMessage } from './message.js';
 import { checkSettings, namesOf } from './stream-settings.js';
 
-/** The longest time for an answer of the server, in milliseconds. */
+/** How long the adapter waits for an answer of the server, in milliseconds. */
 const ANSWER_MS = 10_000;
-/** How long a request for messages waits at the server, and the time between two signs of life, in milliseconds. */
+/**
+ * A request for messages: how long the server keeps it open while there are no messages, and how often the server sends
+ * a heartbeat meanwhile, both in milliseconds.
+ */
 const REQUEST = { expires: 30_000, idle_heartbeat: 5000 };
-/** If a message could not be stored as a dead letter, JetStream delivers the message again after this time. */
+/**
+ * If a message could not be stored as a dead letter, JetStream delivers the message again after this time, in
+ * milliseconds.
+ */
 const DEAD_LETTER_RETRY_MS = 10_000;
 
 type Session = Awaited<ReturnType<typeof openSession>>;
 
 /**
- * Hands the events of a gateway over to NATS JetStream, as the option `relay`; takes them from it in a worker service, as
- * the option `source`. Nothing is connected before `open`, `publish` or `consume` is called.
+ * Creates the engine for the options `relay` and `source`. As `relay` of a gateway, the engine hands events over to
+ * NATS JetStream. As `source` of a worker service, the engine takes events from JetStream. The first call of `open`,
+ * `publish`, `consume` or `status` connects to the server.
  *
  * `publish` resolves when the server has stored the message, and rejects at once while the server cannot be reached.
  * `consume` needs the option `service`.
@@ -83,17 +90,18 @@ class JetStreamEngine implements EventRelay, MessageSource {
       session.client.publish(subject, body, {
         headers: headersOf(attributes),
         ...(msgID !== undefined && { msgID }),
-        // Only this stream may acknowledge the message, not another stream that also takes the subject.
+        // Another stream that also takes the subject must not acknowledge the message.
         expect: { streamName: stream },
       });
     try {
-      // Encoded, because the client would trim white space of the id.
+      // The id is encoded, because the client would remove white space at its start and end.
       const { duplicate, seq } = await send(encode(message.id));
       // JetStream knows the id for minutes, even if the message was deleted meanwhile.
       const { streams } = session.manager;
       if (duplicate && (await streams.getMessage(stream, { seq })) === null) await send();
     } catch (error) {
-      // No stream takes the subject: the stream was deleted. The next call creates it, or reports this.
+      // No stream takes the subject, because the stream was deleted. The next call creates the stream, or reports that
+      // it is missing.
       if ((error as Error).name === 'JetStreamNotEnabled') await this.#session.end(session);
       throw notAccepted(error as Error, stream, subject);
     }
@@ -128,7 +136,7 @@ class JetStreamEngine implements EventRelay, MessageSource {
         if (connection.isClosed()) throw new Error('The connection to NATS was lost.');
       }
       await inProgress.end();
-      // The client never ends a flush whose connection is lost.
+      // If the connection is lost, the promise of `flush()` never settles.
       await Promise.race([connection.flush(), connection.closed()]);
     } catch (error) {
       await inProgress.end();
@@ -178,19 +186,22 @@ class JetStreamEngine implements EventRelay, MessageSource {
     } catch (error) {
       message.nak(DEAD_LETTER_RETRY_MS);
       const { name, message: text } = error as Error;
-      const line = `A rejected message could not be kept as a dead letter, and returns to JetStream. ${name}: ${text}`;
+      const line = `A rejected message could not be stored as a dead letter. JetStream delivers the message again. ${name}: ${text}`;
       this.#log.error('dead letter', line);
     }
   }
 }
 
-/** The error of the client is not the cause, because it may contain the subject, and thereby attributes. */
+/**
+ * Returns an error about a message that the stream did not accept. The client's error is not the `cause` of this error,
+ * because the client's error may contain the subject, which contains attributes of the event.
+ */
 function notAccepted({ name, message }: Error, stream: string, subject: string): Error {
   const reason = message.replaceAll(subject, `${stream}.…`);
   return new Error(`The stream "${stream}" did not accept a message. ${name}: ${reason}`);
 }
 
-/** Connects and checks the settings. */
+/** Connects to a server, and checks the settings of the stream and the consumer. */
 async function openSession(options: ResolvedOptions, log: ReturnType<typeof engineLog>) {
   const connection = await connect(options.connection);
   try {

@@ -6,14 +6,19 @@ import type { EngineAttributes, TakenMessage } from 'nestjs-payments';
 
 /** The prefix of the CloudEvents binding for NATS. */
 const PREFIX = 'ce-';
-/** The longest part of a subject, because a server closes a connection whose line is longer than 4,096 bytes. */
+/**
+ * Maximum number of characters of a part of a subject. A longer subject could make a line of the protocol longer than
+ * 4,096 bytes, and the server closes a connection with such a line.
+ */
 const MAX_TOKEN = 200;
 
 /** Headers of a dead letter. */
 const CODE = 'payments-code';
 const SUBJECT = 'payments-subject';
 
-/** Creates the headers of a message: each attribute, percent-encoded as CloudEvents prescribes. */
+/**
+ * Creates the headers of a message, one for each attribute. The values are percent-encoded, as CloudEvents prescribes.
+ */
 export function headersOf(attributes: EngineAttributes): MsgHdrs {
   const all = headers();
   for (const [name, value] of Object.entries(attributes)) all.set(PREFIX + name, encode(value));
@@ -21,12 +26,14 @@ export function headersOf(attributes: EngineAttributes): MsgHdrs {
   return all;
 }
 
-/** Returns the subject `<stream>.<company>.<type>`. The dots of a type separate its tokens. */
+/** Returns the subject `<stream>.<company>.<type>`. The dots in an event type separate tokens of the subject. */
 export function subjectOf(stream: string, { company, type }: EngineAttributes): string {
   return [stream, toToken(company), ...type.slice(0, MAX_TOKEN).split('.').map(toToken)].join('.');
 }
 
-/** Returns what the module reads from a message. Messages from elsewhere may have any content. */
+/**
+ * Returns the parts of a message that the module reads. A message that another program published may have any content.
+ */
 export function takenMessage(message: JsMsg): TakenMessage {
   const attributes: Record<string, string> = {};
   for (const [name, value] of headerLines(message)) {
@@ -35,7 +42,7 @@ export function takenMessage(message: JsMsg): TakenMessage {
   return { attributes, body: message.data, deliveries: message.info.deliveryCount };
 }
 
-/** The id and the headers of the dead letter of a message. */
+/** Returns the id and the headers of the dead letter for a message. */
 export function deadLetter(message: JsMsg, service: string, code: string) {
   const letter = headers();
   for (const [name, value] of headerLines(message)) {
@@ -47,7 +54,7 @@ export function deadLetter(message: JsMsg, service: string, code: string) {
   return { msgID: `${service}/${message.seq}/${message.timestampNanos}`, headers: letter };
 }
 
-/** The headers with names in lower case. A message whose headers the client cannot read has none. */
+/** Returns the headers of a message, with names in lower case. Returns no headers if the client cannot read them. */
 function headerLines(message: JsMsg): [name: string, value: string][] {
   try {
     return [...(message.headers ?? [])].flatMap(([name, values]) =>

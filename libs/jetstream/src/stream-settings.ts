@@ -7,21 +7,27 @@ import type { engineLog } from 'nestjs-payments/engines';
 import type { ResolvedOptions } from './jet-stream-options.js';
 
 const DAY_MS = 86_400_000;
-/** The limits below which a stream is unsafe, because a backlog of a few days may be larger. */
+/**
+ * Limits of age, bytes and messages. A stream with a lower limit is unsafe, because a backlog of a few days may exceed
+ * that limit.
+ */
 const MIN_AGE = nanos(7 * DAY_MS);
 const MIN_BYTES = 2 ** 30;
 const MIN_MESSAGES = 1_000_000;
-/** The age after which the stream of `setup: 'create'` deletes an event. */
+/** The age at which a stream that the adapter has created (`setup: 'create'`) deletes an event. */
 const MAX_AGE = nanos(30 * DAY_MS);
-/** If a process is lost before it has acknowledged a message, another process gets the message after this time. */
+/** If a process dies before it has acknowledged a message, another process gets the message after this time. */
 const ACK_WAIT = nanos(30_000);
 /**
- * Maximum number of messages that are not acknowledged. It is large, because it includes messages that wait for their
- * next delivery, and these must not block others.
+ * Maximum number of messages that are not acknowledged. The number is large, because messages that wait for their next
+ * delivery count too, and must not block other messages.
  */
 const MAX_ACK_PENDING = 65_536;
 
-/** A setting, when it is unsafe, and its effect and fix. */
+/**
+ * A rule about a setting: the name of the setting, whether a configuration has an unsafe value of it, and the effect of
+ * this value with the fix.
+ */
 type Rule<C> = readonly [setting: keyof C, isUnsafe: (config: C) => boolean, effect: string];
 
 const AGAIN = 'This setting cannot be changed, so delete it and create it again.';
@@ -73,15 +79,18 @@ const consumerRules = (subjects: string): readonly Rule<ConsumerConfig>[] => [
   ]),
 ];
 
-/** The names of a stream and its dead letters. */
+/**
+ * Returns the subjects of a stream, the name of its stream of dead letters, and the subject of a service's dead
+ * letters.
+ */
 export function namesOf(stream: string) {
   const deadSubject = (service: string): string => `${stream}_dead.${service}`;
   return { subjects: `${stream}.>`, dead: `${stream}_DEAD`, deadSubject };
 }
 
 /**
- * Checks the streams, and the consumer of the service; creates what is missing if `setup` is `create`. Returns the time
- * after which JetStream delivers a message again that is not acknowledged, in nanoseconds.
+ * Checks the streams and the consumer of the worker service. If `setup` is `create`, creates those that are missing.
+ * Returns the time after which JetStream delivers a message again if the message is not acknowledged, in nanoseconds.
  *
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
@@ -143,7 +152,9 @@ const MISSING: ReadonlySet<number> = new Set([
   JetStreamApiCodes.ConsumerNotFound,
 ]);
 
-/** Returns a sentence for each unsafe setting. */
+/**
+ * Returns a sentence for each unsafe setting of a stream or consumer, or a sentence that says that it does not exist.
+ */
 function problemsOf<C extends object>(
   what: string,
   config: C | undefined,

@@ -1,5 +1,5 @@
 /**
- * Hands the events of nestjs-payments over to RabbitMQ, and takes them from it.
+ * Hands the events of nestjs-payments over to RabbitMQ, and takes events from RabbitMQ.
  *
  * @module nestjs-payments-rabbitmq
  */

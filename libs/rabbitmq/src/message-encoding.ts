@@ -2,25 +2,29 @@ import { Buffer } from 'node:buffer';
 import type { EngineMessage, TakenMessage } from 'nestjs-payments';
 import type { AsyncMessage, Envelope } from 'rabbitmq-client';
 
-/** The prefix of the CloudEvents binding for AMQP. Some clients write `_`, which names of JMS may contain. */
+/**
+ * The prefix of header names in the CloudEvents binding for AMQP. Some clients write `cloudEvents_`, because names of
+ * properties in JMS must not contain a colon.
+ */
 const PREFIX = 'cloudEvents:';
 const ATTRIBUTE = /^cloudEvents[:_](.+)$/s;
-/** The header of a dead letter with the code of the error. */
+/** The header of a dead letter that contains the code of the error. */
 const CODE = 'payments-code';
-/** In a frame with headers, the other properties of a message need at most this many bytes. */
+/** Maximum number of bytes that the other properties of a message need in the frame that contains the headers. */
 const OTHER_PROPERTIES = 2048;
 
-/** A message in the form of the client. */
+/** A message in the form in which the client publishes it. */
 export interface Outgoing {
   readonly envelope: Envelope;
   readonly body: Buffer;
 }
 
 /**
- * Encodes a message in binary mode: each attribute is a header, and the body stays as it is.
+ * Encodes a message in the binary mode of CloudEvents: each attribute becomes a header, and the body does not change.
  *
- * @param frameMax the largest frame in bytes, which contains all headers
- * @throws Error if the attributes are too large. The client would close the channel, with all messages in progress.
+ * @param frameMax the maximum size of a frame in bytes; one frame contains all headers
+ * @throws Error if the attributes do not fit into a frame. The client would close the channel, and all messages in
+ *   progress would fail.
  */
 export function toOutgoing(message: EngineMessage, exchange: string, frameMax: number): Outgoing {
   const { id, attributes } = message;
@@ -35,7 +39,7 @@ export function toOutgoing(message: EngineMessage, exchange: string, frameMax: n
   return outgoing(message, { exchange, headers, ...names });
 }
 
-/** Decodes a message. A message that the module did not write has few attributes or none. */
+/** Decodes a message. A message that another program published may have few attributes or none. */
 export function toTaken({ headers = {}, contentType, redelivered, body }: AsyncMessage) {
   const attributes: Record<string, string> = {};
   for (const [header, value] of Object.entries(headers)) {
@@ -51,7 +55,10 @@ export function toTaken({ headers = {}, contentType, redelivered, body }: AsyncM
   } satisfies TakenMessage;
 }
 
-/** Returns a rejected message as it is kept in the queue of dead letters: the body, the attributes if they fit, the code. */
+/**
+ * Returns the dead letter for a rejected message. It contains the body, the code of the error, and the attributes if
+ * they fit into a frame.
+ */
 export function toDeadLetter(
   message: AsyncMessage,
   queue: string,
@@ -64,7 +71,10 @@ export function toDeadLetter(
   return outgoing(taken, { exchange: '', routingKey: queue, headers });
 }
 
-/** The client decodes text and parses JSON without a content encoding, which only other programs publish. */
+/**
+ * Returns the bytes of a body that the client has decoded as text or JSON. The client does this only for messages
+ * without a content encoding, which only other programs publish.
+ */
 function bytesOf(value: unknown): Buffer {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 }
@@ -88,14 +98,17 @@ function headersOf(attributes: TakenMessage['attributes']) {
 }
 
 /**
- * Whether the headers fit into a frame. Compares the length of their JSON, which is at least as long as their encoding
- * in the frame.
+ * Whether the headers fit into a frame. Compares the length of the headers as JSON, which is not shorter than their
+ * encoding in the frame.
  */
 function fits(headers: object, frameMax: number): boolean {
   return Buffer.byteLength(JSON.stringify(headers)) <= frameMax - OTHER_PROPERTIES;
 }
 
-/** AMQP cannot carry longer names; neither routing nor de-duplication needs them. */
+/**
+ * Returns a text, or an empty text if the text is longer than AMQP allows. Neither routing nor de-duplication needs a
+ * longer text.
+ */
 function short(text: string): string {
   return Buffer.byteLength(text) <= 255 ? text : '';
 }

@@ -9,22 +9,23 @@ import {
 import type { EngineOptions, OptionCheck } from 'nestjs-payments/engines';
 import type { ConnectionOptions } from 'rabbitmq-client';
 
-/** The options of `rabbitmq-client` that {@link RabbitMQOptions.connection} takes. The client checks them. */
+/** The options of `rabbitmq-client` that {@link RabbitMQOptions.connection} accepts. The client checks their values. */
 export interface RabbitMQConnection extends Pick<ConnectionOptions, 'tls' | 'connectionName'> {
   /**
-   * The nodes of a cluster, such as `['rabbit-1:5672', 'rabbit-2:5672']`. Each attempt to connect uses the next node.
+   * The nodes of a cluster, such as `['rabbit-1:5672', 'rabbit-2:5672']`. Each time the adapter connects, it uses the
+   * next node.
    */
   hosts?: string[];
   /**
-   * Seconds between two heartbeats. A connection that is silent for twice this time is lost. Default 15. The query
-   * parameter `heartbeat` of the URL overrides it.
+   * Seconds between two heartbeats. A connection without any data for twice this time counts as lost. Default 15. The
+   * query parameter `heartbeat` of the URL overrides this option.
    */
   heartbeat?: number;
   /** Milliseconds to wait for a connection. Default 5,000. */
   connectionTimeout?: number;
   /**
-   * The largest frame in bytes, which also limits the headers of a message; at most the setting `frame_max` of the server.
-   * Default 8,192.
+   * Maximum size of a frame in bytes, which also limits the headers of a message; at most the setting `frame_max` of
+   * the server. Default 8,192.
    */
   frameMax?: number;
 }
@@ -39,15 +40,15 @@ export interface RabbitMQOptions extends EngineOptions {
   /** Options of the connection that a URL cannot contain. Default: none. */
   connection?: RabbitMQConnection;
   /**
-   * The exchange to which the gateway publishes: a durable topic exchange. The routing key of a message is the type of
-   * its event. 1 to 100 of `A-Z a-z 0-9 . _ -`; it must not begin with `amq.`. The queue of a service is
-   * `<exchange>.<service>`, and its dead letters are in `<exchange>.<service>.dead`.
+   * The name of the durable topic exchange to which the gateway publishes. The routing key of a message is the type of
+   * its event. 1 to 100 of `A-Z a-z 0-9 . _ -`; it must not begin with `amq.`. The queue of a worker service is
+   * `<exchange>.<service>`, and the queue of its dead letters is `<exchange>.<service>.dead`.
    */
   exchange: string;
   /**
-   * The names of the worker services whose queues the gateway creates or checks too. A queue takes only messages that
-   * are published after it was created. Name every service here, so that no event is lost before the first process of
-   * the service starts. Default: none.
+   * The names of worker services. The gateway creates or checks the queues of these worker services when it connects. A
+   * queue takes only messages that are published after the queue was created. Therefore list every worker service here,
+   * so that no event is lost before the first process of a worker service starts. Default: none.
    */
   services?: readonly string[];
 }

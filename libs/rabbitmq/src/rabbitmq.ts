@@ -25,14 +25,15 @@ import { resolveOptions } from './rabbitmq-options.js';
 import type { RabbitMQOptions, ResolvedRabbitMQOptions } from './rabbitmq-options.js';
 import { checkTopology, deadQueueOf, queueOf } from './topology.js';
 
-/** Milliseconds to wait for the end of a connection, after which its socket is closed. */
+/** Maximum number of milliseconds to wait until a connection has closed. Then the adapter closes its socket. */
 const CLOSE_MS = 2000;
-/** Milliseconds after which a message that could not become a dead letter is delivered again. */
+/** Milliseconds after which RabbitMQ delivers a message again that could not be stored as a dead letter. */
 const AGAIN_MS = 30_000;
 
 /**
- * Hands events over to RabbitMQ, and takes them from it. The gateway publishes to a durable topic exchange. Each worker
- * service has a durable quorum queue, and one for dead letters. Connects with the first call.
+ * Creates the engine for the options `relay` and `source`. As `relay`, the engine hands events over to RabbitMQ; as
+ * `source`, it takes events from RabbitMQ. The gateway publishes to a durable topic exchange. Each worker service has
+ * two durable quorum queues: one for events and one for dead letters. The first call of a method connects to RabbitMQ.
  *
  * @throws PaymentsError `options_invalid` if an option is missing, wrong or unknown.
  * @example
@@ -49,7 +50,7 @@ export function rabbitMQ(options: RabbitMQOptions): Required<EventRelay & Messag
 
 /** A connection whose settings were checked, with a channel in confirm mode. */
 class Publisher {
-  /** The ids of the messages that the server returned, because no queue took them. */
+  /** The ids of the messages that the server returned because no queue took them. */
   readonly #returned = new Set<string>();
 
   constructor(
@@ -67,19 +68,20 @@ class Publisher {
    */
   async send({ envelope, body }: Outgoing): Promise<void> {
     if (!this.connection.ready) {
-      const fix = 'Look for an alarm of memory or disk space at the server.';
+      const fix = 'Check the server for an alarm of memory or disk space.';
       throw new Error(`RabbitMQ accepts no messages on this connection at the moment. ${fix}`);
     }
     const correlationId = randomUUID();
     try {
       const message = { ...envelope, correlationId, durable: true, mandatory: true };
       await this.channel.basicPublish(message, body);
-      // The server returns a message before it confirms it, and the client emits the return in the next turn.
+      // The server returns a message before it confirms the message, and the client emits the event of the return in
+      // the next turn of the event loop.
       await setImmediate();
       if (this.#returned.has(correlationId)) {
         throw new Error(
-          'RabbitMQ returned the message, because no queue takes it. Start each worker service once, or name them in the ' +
-            'option "services".',
+          'RabbitMQ returned the message, because no queue takes it. Start each worker service once, or list the worker ' +
+            'services in the option "services".',
         );
       }
     } finally {
@@ -93,7 +95,7 @@ class RabbitMQ implements EventRelay, MessageSource {
   readonly #options: ResolvedRabbitMQOptions;
   readonly #publisher: SharedConnection<Publisher>;
   readonly #log = engineLog();
-  /** The number of attempts to connect. */
+  /** How often the adapter has tried to connect. */
   #attempts = 0;
 
   constructor(options: ResolvedRabbitMQOptions) {
@@ -160,7 +162,7 @@ class RabbitMQ implements EventRelay, MessageSource {
       };
       const queue = queueOf(exchange, service);
       const consumer = await channel.basicConsume({ queue }, (message) => {
-        // RabbitMQ delivers a later message again after the channel was closed.
+        // A message that arrives later stays unacknowledged. RabbitMQ delivers it again after the channel was closed.
         if (!ending.signal.aborted) inProgress.add(message, settle(message));
       });
       const failure = await ended.promise;
@@ -195,7 +197,9 @@ class RabbitMQ implements EventRelay, MessageSource {
     await this.#publisher.close();
   }
 
-  /** Moves a message to the queue of dead letters. If that fails, the message is delivered again. */
+  /**
+   * Moves a rejected message to the queue of dead letters. If this fails, RabbitMQ delivers the message again later.
+   */
   async #reject(message: AsyncMessage, service: string, code: string): Promise<StoreOutcome> {
     const { exchange, connection } = this.#options;
     const queue = deadQueueOf(exchange, service);
@@ -204,13 +208,16 @@ class RabbitMQ implements EventRelay, MessageSource {
       await publisher.send(toDeadLetter(message, queue, code, connection.frameMax));
       return { action: 'acknowledge' };
     } catch (error) {
-      const line = `A rejected message stays in its queue, because "${queue}" did not take it. ${(error as Error).message}`;
+      const line = `A rejected message stays in its queue, because the queue "${queue}" did not accept it as a dead letter. ${(error as Error).message}`;
       this.#log.error('reject', line);
       return { action: 'retry', afterMs: AGAIN_MS };
     }
   }
 
-  /** Connects to a node, and checks the settings of exchange and queues. Returns the result of `use`. */
+  /**
+   * Connects to a node, checks the settings of the exchange and the queues, and calls `use`. Returns the result of
+   * `use`. If one of these steps fails, closes the connection.
+   */
   async #connect<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
     const { hosts = [], ...options } = this.#options.connection;
     const host = hosts[this.#attempts % hosts.length];
@@ -235,7 +242,7 @@ class RabbitMQ implements EventRelay, MessageSource {
   }
 }
 
-/** Closes a channel and its connection. If the server does not answer, this takes at most two seconds. */
+/** Closes a channel and its connection. Waits at most two seconds for the server. */
 async function end({ connection, channel }: { connection: Connection; channel?: Channel }) {
   // The client closes the channels of a lost connection before it schedules the next connection, which must not happen.
   await setImmediate();

@@ -5,16 +5,17 @@ import type { Connection } from 'rabbitmq-client';
 import type { ResolvedRabbitMQOptions } from './rabbitmq-options.js';
 
 /**
- * Milliseconds between the creation of a queue and its first message. RabbitMQ writes the directory of its quorum
- * queues to disk 500 ms after a change (`auto_save` in `ra_directory.erl`). If RabbitMQ is killed before that, it
- * starts the queue as a new one: empty, without a leader, and without the messages that it had confirmed.
+ * Milliseconds to wait between the creation of a queue and its first message. RabbitMQ writes the directory of its
+ * quorum queues to disk 500 ms after a change (`auto_save` in `ra_directory.erl`). If RabbitMQ is killed before it has
+ * written the directory, it starts the queue as a new queue: without a leader, and without the messages that it had
+ * confirmed.
  */
 const CREATED_MS = 2000;
 
 /**
  * The settings of all queues. By default, RabbitMQ 4 drops a message after 20 deliveries. The value -1 (no limit) does
- * not work, because some earlier versions take it for one delivery. With the waits of the module, a billion deliveries
- * take decades.
+ * not work, because some earlier versions drop a message after one delivery if the value is -1. With the waits of the
+ * module, a billion deliveries take decades.
  */
 const QUORUM = {
   durable: true,
@@ -32,10 +33,9 @@ export function deadQueueOf(exchange: string, service: string): string {
 }
 
 /**
- * Creates exchange and queues if they are missing, and checks their settings, as the option `setup` says. A declaration
- * with the right settings is the check, because AMQP cannot read settings: If the exchange or queue exists, RabbitMQ
- * compares the declared settings with those that it has, and rejects the declaration if they differ. RabbitMQ does not
- * compare policies.
+ * Checks the settings of the exchange and the queues. Creates those that are missing if the option `setup` is `create`.
+ * AMQP cannot read settings, so the adapter declares each exchange and queue with the right settings. If it exists with
+ * other settings, RabbitMQ rejects the declaration. RabbitMQ does not compare policies.
  *
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
@@ -54,7 +54,7 @@ export async function checkTopology(
       reportUnsafe(problemOf(what, error), options, log);
     }
   };
-  /** Rejects with `NOT_FOUND` if the exchange or the queue is missing and must not be created. */
+  /** Rejects with `NOT_FOUND` if the exchange or the queue is missing and the adapter must not create it. */
   const exists = async (passive: Promise<unknown>): Promise<void> => {
     try {
       await passive;
@@ -78,7 +78,7 @@ export async function checkTopology(
     }
   }
   if (!create) return;
-  // A queue gets only messages that are published after it was bound.
+  // A queue gets only messages that are published after the queue was bound to the exchange.
   if (created && services.length > 0) await delay(CREATED_MS);
   for (const service of services) {
     const queue = queueOf(exchange, service);
@@ -96,9 +96,9 @@ const REFUSALS: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Returns the reason for which the server refused a declaration, and the fix.
+ * Returns why the server rejected a declaration, and the fix.
  *
- * @throws the error if it is not about the exchange or the queue, such as a lost connection
+ * @throws `error` if it is not about the exchange or the queue, but for example about a lost connection
  */
 function problemOf(what: string, error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown };
@@ -106,8 +106,8 @@ function problemOf(what: string, error: unknown): string {
   if (code === 'NOT_FOUND') return `RabbitMQ has no ${what}. Create it, or set setup: 'create'.`;
   const fix =
     code === 'ACCESS_REFUSED'
-      ? 'Grant the user the permission "configure" for it.'
+      ? 'Grant the user the permission "configure" for this exchange or queue.'
       : 'With this setting, events can be lost. RabbitMQ cannot change it, so delete the exchange, or the queue when it ' +
         "is empty, and start again with setup: 'create'.";
-  return `RabbitMQ refuses the ${what}: ${String(message)}. ${fix}`;
+  return `RabbitMQ rejected the declaration of the ${what}: ${String(message)}. ${fix}`;
 }

@@ -41,7 +41,7 @@ interface Payment {
   readonly amount: number;
 }
 
-/** Records each payment. In the mail service, an entry is a mail to the customer. */
+/** Stores an entry for each payment. In the mail service, an entry represents a mail to the customer. */
 @Injectable()
 class PaymentHandler {
   @OnPaymentEvent('transaction.completed', { name: 'record-payment' })

@@ -17,8 +17,8 @@ import type { EngineSettings } from './engine-settings.js';
 const APPLICATION = fileURLToPath(new URL('engine-application.js', import.meta.url));
 const PAYMENTS = 6;
 /**
- * The time for the engine to start and for the last handovers, in milliseconds. A handover that failed four times waits
- * for up to half a minute.
+ * Maximum time until the engine has started again and has taken all events, in milliseconds. After four failed
+ * attempts, the gateway waits up to half a minute before it hands an event over again.
  */
 const RECOVERY_MS = 120_000;
 
@@ -32,12 +32,13 @@ export interface EngineDemoOptions extends Pick<
 }
 
 /**
- * Plays payments. The gateway gets their events. Two services, `ledger` and `mail`, record these events. The engine is
- * killed while payments are made. Resolves with `true` if both ledgers and every check were correct. Always ends all
- * processes.
+ * Plays payments whose events the gateway receives and hands over to the engine. Two worker services, `ledger` and
+ * `mail`, take the events from the engine and record the payments. The demo kills the engine while payments are made.
+ * Resolves with `true` if the ledgers of both worker services and all checks were correct. Always ends all processes
+ * that it started.
  *
- * @throws TypeError if there is no such engine. Error if this machine does not have the server of the engine, or if a
- *   process did not start. The reason of `signal` if the signal aborts before the ledgers have been checked.
+ * @throws TypeError if there is no such engine, Error if the server of the engine is not installed on this machine or
+ *   if a process did not start, and the reason of `signal` if `signal` aborts before the ledgers have been checked.
  */
 export async function runEngineDemo(options: EngineDemoOptions): Promise<boolean> {
   const { seed, signal, print } = options;
@@ -66,7 +67,8 @@ export async function runEngineDemo(options: EngineDemoOptions): Promise<boolean
     const application = { file: APPLICATION, settings, log, telemetry: null };
     return ending.use(await ShopProcess.start(application, signal));
   };
-  // A service gets the events that the gateway hands over after the service has started once.
+  // A worker service gets only events that the gateway hands over after the worker service has started for the first
+  // time.
   const services = await Promise.all(
     SERVICES.map(async (service) => {
       const { url } = await start(service);

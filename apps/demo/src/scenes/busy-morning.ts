@@ -9,7 +9,7 @@ const ORDERS = [
   ['bread-6', 120],
 ] as const;
 
-/** A scene with duplicate and reordered deliveries. The shop must record each payment once. */
+/** A scene in which webhook requests are duplicated and reordered. The shop must record each payment once. */
 export const busyMorning: Scene = {
   title: 'Six orders are paid, and every delivery arrives twice and out of order',
   async play({ customer, deliveries, emulator, pay, report }) {

@@ -3,8 +3,8 @@ import type { Scene } from '../demo-environment.js';
 const TWO_HOURS_MS = 7_200_000;
 
 /**
- * The clock of the service advances by two hours, and the tokens of the service expire after one hour. The clock of the
- * shop does not change.
+ * A scene in which the clock of the service is advanced by two hours, so that its tokens expire. The clock of the shop
+ * does not change.
  */
 export const expiredToken: Scene = {
   title: 'The access token expires',

@@ -5,14 +5,17 @@ const ORDERS = ['rice-14', 'beans-15', 'salt-16', 'oil-17', 'flour-18', 'maize-1
 /** Orders that are paid while the killed shop is down. */
 const LATE = ['eggs-20', 'honey-21'] as const;
 
-/** Duration of the API calls, in milliseconds. The calls are slow, so that SIGKILL interrupts running handlers. */
+/**
+ * Duration of each call of the service's API, in milliseconds. The calls are slow, so that SIGKILL interrupts running
+ * handlers.
+ */
 const API_DELAY_MS = 700;
 /**
- * Pauses between redeliveries, in milliseconds. The pauses are short at first, then long enough for a shop to start on
- * a busy machine.
+ * Pauses before the redeliveries, in milliseconds. The first pauses are short. Together, the later pauses are long
+ * enough for a shop to start on a busy machine.
  */
 const REDELIVER_MS = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
-/** Time for the leases to expire and for a shop to start on a busy machine, in milliseconds. */
+/** Maximum time until the leases have expired and a shop has started on a busy machine, in milliseconds. */
 const RECOVERY_MS = 40_000;
 
 /** After a crash, the ledger must contain every payment for which the shop acknowledged the webhook request. */

@@ -7,12 +7,12 @@ const ORDERS = ['pepper-22', 'ginger-23', 'garlic-24', 'onion-25'] as const;
 /** Reference of an order that the customer pays after the first poll. */
 const LATE = 'thyme-26';
 
-/** The longest time between two polls, in milliseconds. The random factor of a delay is 0.9 to 1.1. */
+/** The longest time between two polls, in milliseconds. Each delay is multiplied by a random factor from 0.9 to 1.1. */
 const LONGEST_INTERVAL_MS = 1.3 * POLL_INTERVAL_MS;
-/** Time for the call to the service and the ledger entry, in milliseconds. */
+/** Maximum time for the call to the service and for storing the ledger entry, in milliseconds. */
 const BOOKING_MS = 1000;
 
-/** The shop asks the service about each order whose payment no webhook request has reported. */
+/** A scene without webhook requests. The shop finds each payment by asking the service. */
 export const missingWebhooks: Scene = {
   title:
     'The webhook is switched off for good, and the shop finds every payment by asking the service',
@@ -57,7 +57,7 @@ export const missingWebhooks: Scene = {
   },
 };
 
-/** The service sends no webhook request for a declined payment. */
+/** A scene with a declined payment. The service sends no webhook request for such a payment. */
 export const declinedPayment: Scene = {
   title: 'A customer declines the payment, and the shop detects this by asking the service',
   async play({ customer, emulator, report }) {

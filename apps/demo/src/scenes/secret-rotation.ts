@@ -1,6 +1,9 @@
 import type { Scene } from '../demo-environment.js';
 
-/** The webhook secret changes while deliveries are in transit. The shop accepts the old and the new secret. */
+/**
+ * A scene in which the webhook secret changes while webhook requests are in transit. The shop accepts the old and the
+ * new secret.
+ */
 export const secretRotation: Scene = {
   title: 'The webhook secret is rotated, and the shop accepts both secrets',
   async play({ customer, emulator, lastDelivery, newSecret, pay, report }) {

@@ -10,7 +10,7 @@ const JOINS = [
   'A span link (╌) joins the attempt to the receipt.',
 ];
 
-/** The trace of a payment over all processes. */
+/** A scene that prints the trace of one payment over all processes. */
 const tracedPayment: Scene = {
   title: 'One payment, as OpenTelemetry traces it from the checkout to the ledger',
   async play({ customer, pay, report, shops }) {
@@ -27,7 +27,9 @@ const tracedPayment: Scene = {
   },
 };
 
-/** Each shop serves its metrics at its own address, as Prometheus expects. */
+/**
+ * A scene that reads the metrics of each shop. Each shop serves its metrics at its own address, as Prometheus expects.
+ */
 const scrapedMetrics: Scene = {
   title: 'The metrics of each shop, as Prometheus scrapes them',
   async play({ report, shops, signal }) {

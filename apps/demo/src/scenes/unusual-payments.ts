@@ -1,6 +1,9 @@
 import type { Scene } from '../demo-environment.js';
 
-/** Each partial payment is recorded. The order is paid when the sum of its payments covers its amount. */
+/**
+ * A scene with partial payments. The shop records each of them. The order is paid when the sum of its payments covers
+ * its amount.
+ */
 export const partialPayments: Scene = {
   title: 'A customer pays an order in two parts, from the phone',
   async play({ customer, emulator, report }) {
@@ -21,7 +24,7 @@ export const partialPayments: Scene = {
   },
 };
 
-/** A payment without an order is recorded, and marked as unmatched. */
+/** A scene with a payment that belongs to no order. The shop records the payment and marks it as unmatched. */
 export const unmatchedPayment: Scene = {
   title: 'A payment arrives for an order that does not exist',
   async play({ customer, emulator, report }) {

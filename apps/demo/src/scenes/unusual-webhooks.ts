@@ -1,6 +1,6 @@
 import type { Scene } from '../demo-environment.js';
 
-/** The merchant requests a test webhook through the API of the payments service. */
+/** A scene in which the merchant requests a test webhook through the API of the payments service. */
 export const testWebhook: Scene = {
   title: 'The merchant requests a test webhook',
   async play({ emulator, report, service }) {
@@ -15,8 +15,8 @@ export const testWebhook: Scene = {
 };
 
 /**
- * An event with another id reports a payment that is recorded already. The inbox detects the duplicate by the id of the
- * transaction.
+ * A scene in which an event with a new id reports a payment that the shop has already recorded. The inbox detects the
+ * duplicate by the id of the transaction.
  */
 export const duplicateEvent: Scene = {
   title: 'A second event reports a payment that is recorded already',
@@ -36,7 +36,10 @@ export const duplicateEvent: Scene = {
   },
 };
 
-/** The amount of a delivery is changed in transit. The service then sends the delivery again, unchanged. */
+/**
+ * A scene in which the amount in a webhook request is changed in transit. The service then sends the event again,
+ * unchanged.
+ */
 export const tamperedDelivery: Scene = {
   title: 'A delivery is tampered with in transit',
   async play({ customer, emulator, lastDelivery, pay, report }) {

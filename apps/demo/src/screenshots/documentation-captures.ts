@@ -4,12 +4,15 @@ import type { ScreenshotBrowser, View } from './screenshot-browser.js';
 
 const DESKTOP: View = { device: 'desktop', scheme: 'light' };
 const PHONE: View = { device: 'phone', scheme: 'light' };
-/** The charts of the console start with the first complete minute, about two minutes after the start. */
+/**
+ * Time limit for the charts of the console, in milliseconds. The charts appear after the first complete minute, about
+ * two minutes after the shop has started.
+ */
 const CHART_TIMEOUT_MS = 150_000;
-/** Height of the overview on a desktop, so that its charts are visible. */
+/** Height of the screenshot of the overview on a desktop, in pixels. At this height, the charts are visible. */
 const OVERVIEW_HEIGHT = 1230;
 
-/** Takes all screenshots. */
+/** Takes all screenshots of the documentation. */
 export async function captureAll(
   browser: ScreenshotBrowser,
   environment: DemoEnvironment,

@@ -6,7 +6,7 @@ import type { ScreenshotBrowser, View } from './screenshot-browser.js';
 interface PageToCapture {
   readonly name: string;
   readonly url: string;
-  /** CSS selector of an element that the page shows when it is complete. Default: `main`. */
+  /** CSS selector of an element that the page shows when its content is complete. Default: `main`. */
   readonly content?: string;
   /** Whether the page needs the credentials of the operator. */
   readonly console?: boolean;
@@ -14,7 +14,10 @@ interface PageToCapture {
 
 const DEVICES = ['desktop', 'tablet', 'phone'] as const;
 const SCHEMES = ['light', 'dark'] as const;
-/** The charts of the console start with the first complete minute, about two minutes after the start. */
+/**
+ * Time limit for the content of a page, in milliseconds. The charts of the console appear after the first complete
+ * minute, about two minutes after the shop has started.
+ */
 const TIMEOUT_MS = 150_000;
 const EARLY_EVENTS = 3;
 

@@ -25,11 +25,11 @@ export interface View {
   /** Height in pixels. Default 780. */
   readonly height?: number;
   /**
-   * Whether the screenshot contains the whole page, without a limit of its size in bytes. By default, it contains only
-   * the visible part of the page.
+   * Whether the screenshot contains the whole page, without a limit of its size in bytes. By default, a screenshot
+   * contains only the visible part of the page.
    */
   readonly fullPage?: boolean;
-  /** Credentials of the console. */
+  /** User name and password for the console. */
   readonly operator?: { readonly username: string; readonly password: string };
 }
 

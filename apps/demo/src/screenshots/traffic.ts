@@ -11,7 +11,7 @@ const PRODUCTS = [
 ] as const;
 
 /**
- * The numbers of payments in the rounds. After the last number, the list is repeated. The numbers differ, because the
+ * The number of payments in each round. After the last number, the list starts again. The numbers differ, because the
  * load of a shop varies.
  */
 const PAYMENTS_PER_ROUND = [2, 5, 3, 7, 4, 1, 6];

@@ -21,8 +21,8 @@ export interface FinishedSpan {
 }
 
 /**
- * A message of a shop to the demo. The message contains a span that has ended, or the address of the metrics of the
- * shop, which the shop sends once.
+ * A message that a shop sends to the demo. The message contains either a span that has ended, or the address of the
+ * shop's metrics. The shop sends this address once.
  */
 export type TelemetryMessage = { readonly metricsUrl: string } | { readonly span: FinishedSpan };
 

@@ -3,17 +3,18 @@ import type { CollectedSpan } from './telemetry-collector.js';
 /** A span, with the spans that are children of this span or are linked to this span. */
 export interface TraceNode {
   readonly span: CollectedSpan;
-  /** Whether the span is linked to the span above. Otherwise the span is a child of the span above. */
+  /** Whether the span is linked to the span above it in the tree. Otherwise the span is a child of that span. */
   readonly linked: boolean;
-  /** The spans below this span, in the order of their start. */
+  /** The spans that are children of this span or linked to it, in the order of their start. */
   readonly below: readonly TraceNode[];
 }
 
-/** The attribute for the id of a transaction. */
+/** The name of the span attribute that contains the id of a transaction. */
 const TRANSACTION = 'messaging.message.conversation_id';
 
 /**
- * The spans of a payment from the checkout to the ledger. Each entry is a path from a span down to the spans below it.
+ * The spans that a payment must have, from the checkout to the ledger. Each entry lists the titles of spans: each span
+ * in the list is a child of the span before it, or linked to it.
  */
 const EXPECTED_PATHS: readonly (readonly string[])[] = [
   ['POST /api/orders', 'POST /emulator/checkout-invoices'],
@@ -77,7 +78,7 @@ export function titleOf({ kind, name, attributes }: CollectedSpan): string {
     : name;
 }
 
-/** Returns the titles of the expected spans that are missing in the traces of a payment. */
+/** Returns the titles of the expected spans that the traces of a payment do not contain. */
 export function missingSpans(traces: readonly TraceNode[]): string[] {
   const missing = EXPECTED_PATHS.flatMap((path) => {
     let nodes = traces;

@@ -46,7 +46,7 @@ await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
 send({ metricsUrl: `http://127.0.0.1:${port}${METRICS_PATH}` });
 
-/** Sends a message to the demo. Has no effect if the demo has ended. */
+/** Sends a message to the process of the demo. Has no effect if that process has exited. */
 function send(message: TelemetryMessage): void {
   if (process.connected) process.send!(message, undefined, undefined, () => {});
 }

@@ -1,7 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import type { FinishedSpan, TelemetryMessage } from './finished-span.js';
 
-/** Maximum number of spans. The oldest spans are removed, because the demo may run for a long time. */
+/**
+ * Maximum number of spans that the collector keeps. The collector removes the oldest spans, because the demo may run
+ * for a long time.
+ */
 const MAX_SPANS = 5000;
 
 /** A span with the name of its process, for example `shop 1`. */
@@ -9,9 +12,9 @@ export type CollectedSpan = FinishedSpan & { readonly process: string };
 
 /** The connection between a shop and the collector of its telemetry. */
 export interface ShopTelemetry {
-  /** The file to load before the shop. */
+  /** The file that Node must load before the shop. */
   readonly preload: string;
-  /** A function that receives each message of the process. */
+  /** A function that takes each message that the process of the shop sends. */
   readonly receive: (message: unknown) => void;
 }
 
@@ -26,7 +29,10 @@ export class TelemetryCollector {
     return [...this.#metricsUrls].toSorted(([a], [b]) => a.localeCompare(b));
   }
 
-  /** Returns the telemetry of one process. If the process is restarted, its new address replaces the old address. */
+  /**
+   * Returns the connection to a shop. If the shop is restarted, the new address of its metrics replaces the old
+   * address.
+   */
   of(process: string): ShopTelemetry {
     return {
       preload: fileURLToPath(new URL('shop-telemetry.js', import.meta.url)),

@@ -17,7 +17,7 @@ export class BuyProductDto {
   })
   product!: string;
 
-  /** The idempotency key in the form. If the browser sends a form several times, the shop creates one order. */
+  /** The idempotency key in the form. If the browser sends a form several times, the shop creates only one order. */
   @Matches(/^[0-9a-z]{12}$/, {
     message: 'idempotencyKey must be the key of the form; reload the page',
   })
@@ -50,8 +50,8 @@ export class CatalogueController {
 
   /**
    * Creates an order, and redirects to the page of the order. The idempotency key is part of the reference, so a form
-   * that is sent twice creates one order, even if two instances of the shop receive it. Each load of the page has a new
-   * key.
+   * that is sent twice creates one order, even if two instances of the shop receive it. Each time the page is loaded,
+   * its forms have new keys.
    */
   @Post('buy')
   @UseGuards(SameOriginGuard)

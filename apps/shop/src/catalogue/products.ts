@@ -9,7 +9,7 @@ export interface Product {
   readonly price: number;
 }
 
-/** The products, in the order of the page. */
+/** The products, in the order in which the page shows them. */
 export const PRODUCTS: readonly Product[] = [
   { id: 'tea', name: 'Kericho tea', description: 'Loose black tea, 250 g', price: 350 },
   { id: 'coffee', name: 'Nyeri coffee', description: 'Whole beans, 250 g', price: 420.5 },

@@ -15,7 +15,7 @@ import { SqliteShopDatabase } from './sqlite-shop-database.js';
 export class DatabaseModule {}
 
 /**
- * Opens the database of the settings.
+ * Opens the database that the settings select.
  *
  * @throws SettingsError if the database can't be opened.
  */

@@ -10,7 +10,7 @@ export interface LedgerRow extends Omit<Payment, 'foundByPoll'> {
   readonly foundByPoll: unknown;
 }
 
-/** The number and the sum of the matched or of the unmatched entries, as a database returns them. */
+/** The number and the sum of either the matched or the unmatched ledger entries, as a database returns them. */
 export interface LedgerTotalsRow {
   readonly unmatched: unknown;
   readonly payments: number;
@@ -30,7 +30,10 @@ export function toLedgerEntry(row: LedgerRow): LedgerEntry {
   };
 }
 
-/** Converts up to `limit + 1` rows to a page of `limit` entries. The additional row shows that there is another page. */
+/**
+ * Converts up to `limit + 1` rows to a page of `limit` entries. If there is an additional row, the page has a next
+ * page.
+ */
 export function toLedgerPage(
   rows: readonly (LedgerRow & { readonly seq: number | string })[],
   limit: number,
@@ -42,7 +45,7 @@ export function toLedgerPage(
   };
 }
 
-/** Adds up the rows of matched and unmatched entries. */
+/** Adds up the row of the matched entries and the row of the unmatched entries. */
 export function toLedgerTotals(rows: readonly LedgerTotalsRow[]): LedgerTotals {
   return { ...sumOf(rows), unmatched: sumOf(rows.filter(({ unmatched }) => unmatched)) };
 }

@@ -10,8 +10,8 @@ import { ShopDatabase } from './shop-database.js';
 
 /**
  * The statements that create the tables. The pool sends the statements as one message, which PostgreSQL runs as one
- * transaction. If several instances start at the same time, the lock makes them create the tables one after the other.
- * Without the lock, an instance could fail in spite of IF NOT EXISTS.
+ * transaction. The first statement takes a lock, so that several shops that start at the same time create the tables
+ * one after the other. Without the lock, a shop could fail in spite of IF NOT EXISTS.
  *
  * Amounts are stored as doubles, as they arrive in JSON. Sums are calculated in whole cents.
  */
@@ -38,7 +38,7 @@ const ORDER = 'reference, amount, checkout_url AS "checkoutUrl", problem';
 const ENTRY =
   'transaction_id AS "transactionId", reference, amount, recorded_at AS "recordedAt", unmatched, found_by_poll AS "foundByPoll"';
 
-/** Orders, ledger and inbox in one PostgreSQL database, for any number of shops. */
+/** The orders, the ledger and the inbox in one PostgreSQL database, which any number of shops can share. */
 export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
   readonly inbox;
 

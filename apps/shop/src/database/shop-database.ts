@@ -5,14 +5,14 @@ import type { CreateOrderDto, Order, OrderProblem, OrderWithPayments } from '../
 
 /**
  * The database of the shop: orders, ledger and inbox. Because one database contains the ledger and the inbox, one
- * transaction records a payment and completes its delivery. After a crash, the database contains both changes or
- * neither.
+ * transaction adds a payment to the ledger and sets its delivery to done. After a crash, the database contains both
+ * changes or neither.
  *
  * `Tx` is the type of this transaction, which `context.commit` of the inbox passes to the handler.
  */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- each implementation sets its own type
 export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdown {
-  /** The inbox, which is in the same database. */
+  /** The store of the inbox, which is in the same database as the orders and the ledger. */
   abstract readonly inbox: InboxDefinition;
 
   /**
@@ -28,12 +28,12 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
 
   /**
-   * Stores why an order has no payment, in a transaction of the inbox. An order with the problem `declined` keeps this
-   * problem.
+   * Stores why an order has no payment, in a transaction of the inbox. Does not change an order that already has the
+   * problem `declined`.
    */
   abstract setProblem(tx: Tx, reference: string, problem: OrderProblem): void | Promise<void>;
 
-  /** Stores the checkout address of an order, unless the order has one already. */
+  /** Stores the address of the checkout page of an order, unless the order already has such an address. */
   abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;
 
   /**
@@ -52,13 +52,16 @@ export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdow
   abstract ledgerEntries(): Promise<LedgerEntry[]>;
 
   /**
-   * Returns at most `limit` entries, newest first, that are older than the cursor `before` (`next` of another page).
+   * Returns a page of at most `limit` ledger entries, newest first. If `before` is set, all entries are older than this
+   * cursor, which is the field `next` of another page.
    */
   abstract ledgerPage(limit: number, before?: string): Promise<LedgerPage>;
 
-  /** Returns the sums of all entries. Reads the whole ledger. */
+  /** Returns the sums of all ledger entries. Reads the whole ledger. */
   abstract ledgerTotals(): Promise<LedgerTotals>;
 
-  /** Closes the connections. Nest calls this method last, when no handler and no request runs any more. */
+  /**
+   * Closes the connections to the database. Nest calls this method when no handler and no request is running any more.
+   */
   abstract onApplicationShutdown(): Promise<void>;
 }

@@ -33,12 +33,12 @@ const ORDER = 'reference, amount, checkout_url AS checkoutUrl, problem';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched, found_by_poll AS foundByPoll';
 
-/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share the file. */
+/** The orders, the ledger and the inbox in one SQLite file. Several shops on one machine can share the file. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
   readonly inbox;
   /**
-   * Resolves when the last write has ended. The writes of this process share a connection, so they run one after the
-   * other.
+   * Resolves when the last write of this process has ended. All writes of the process use one connection, so they run
+   * one after the other.
    */
   #lastWrite: Promise<unknown> = Promise.resolve();
 
@@ -55,7 +55,10 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     this.inbox = sqliteInbox({ file });
   }
 
-  /** Opens the file, and creates the file if it is missing. @throws the error of SQLite if one of these steps fails. */
+  /**
+   * Opens the SQLite file, and creates the file if it is missing. @throws the error of SQLite if one of these steps
+   * fails.
+   */
   static async open(file: string): Promise<SqliteShopDatabase> {
     // This module is loaded only if SQLite is used, because older versions of Node print a warning that it is
     // experimental.
@@ -111,7 +114,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     }));
   }
 
-  /** Stores the problem synchronously, because all other writers wait for this transaction. */
+  /** Stores the problem of an order synchronously, because all other writers wait for this transaction. */
   setProblem(tx: SqliteTransaction, reference: string, problem: OrderProblem): void {
     tx.prepare(
       "UPDATE shop_order SET problem = ? WHERE reference = ? AND problem IS NOT 'declined'",
@@ -124,7 +127,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     await this.#write((tx) => tx.prepare(update).run(checkoutUrl, reference));
   }
 
-  /** Records the payment synchronously, because all other writers wait for this transaction. */
+  /** Adds a payment to the ledger synchronously, because all other writers wait for this transaction. */
   recordPayment(
     tx: SqliteTransaction,
     { transactionId, reference, amount, foundByPoll }: Payment,

@@ -1,7 +1,7 @@
 /** A payment for the ledger. */
 export interface Payment {
   readonly transactionId: string;
-  /** The `externalReference` of the event, or `null` if the event has none. */
+  /** The `externalReference` of the event, or `null` if the event has no such field. */
   readonly reference: string | null;
   readonly amount: number;
   /** Whether the module found the payment by asking the service. Otherwise a webhook request reported the payment. */
@@ -35,6 +35,6 @@ export interface LedgerTotals {
   readonly payments: number;
   /** Sum of the amounts of the recorded payments. */
   readonly amount: number;
-  /** Number and sum of the payments that match no order. */
+  /** Number and sum of the payments that belong to no order. */
   readonly unmatched: { readonly payments: number; readonly amount: number };
 }

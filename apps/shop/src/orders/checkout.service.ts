@@ -6,10 +6,13 @@ import type { ShopSettings } from '../shop-config.js';
 import { traceTransaction } from '../tracing.js';
 import type { Order } from './order.js';
 
-/** The time limit for the creation of an invoice, in milliseconds. The customer waits for the invoice. */
+/**
+ * The time limit for the request that creates an invoice, in milliseconds. The limit is short, because the customer
+ * waits for the invoice.
+ */
 const DEADLINE_MS = 10_000;
 
-/** The fields of the response that the shop uses. The service does not document the response. */
+/** The fields of the response with the invoice that the shop uses. The service does not document this response. */
 interface Invoice {
   readonly transactionId?: unknown;
   readonly checkoutUrl?: unknown;
@@ -28,9 +31,9 @@ export class CheckoutService {
   ) {}
 
   /**
-   * Requests the invoice of an order, unless the service has the invoice already. If the request fails, the log
-   * contains the reason, and the invoice can be requested again. The payments module sends no second request while the
-   * first request may have had an effect.
+   * Requests the invoice of an order, unless the service has already created the invoice. If the request fails, the log
+   * contains the reason, and a later call can request the invoice again. The payments module sends no second request
+   * while the first request may have had an effect.
    */
   createInvoice(order: Order): Promise<void> {
     // A customer who clicks twice waits for the same response.

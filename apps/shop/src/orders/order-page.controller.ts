@@ -4,7 +4,7 @@ import type { HttpResponse } from '../pages/page.js';
 import { SameOriginGuard } from '../pages/same-origin.guard.js';
 import { OrdersService } from './orders.service.js';
 
-/** The page of an order, `GET /orders/:reference`, and its button that requests the checkout page again. */
+/** The page of an order, `GET /orders/:reference`, and the button on this page that requests the invoice again. */
 @Controller('orders')
 export class OrderPageController {
   constructor(private readonly orders: OrdersService) {}

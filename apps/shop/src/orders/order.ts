@@ -32,7 +32,7 @@ export interface Order {
   readonly problem: OrderProblem | null;
 }
 
-/** An order with the amounts of its payments, oldest first. */
+/** An order, with the amounts of its payments in the order in which they were recorded. */
 export interface OrderWithPayments extends Order {
   readonly payments: readonly number[];
   /** Whether the module found a payment of the order by asking the service, because no webhook request had arrived. */

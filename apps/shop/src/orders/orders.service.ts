@@ -18,8 +18,9 @@ export class OrdersService {
    * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order, and
    * requests the invoice again only if the service has no invoice.
    *
-   * One transaction stores the order and the expectation of its payment, before the request to the payments service. From
-   * then on the module finds the payment, even if the shop crashes, the response is lost, or no webhook request arrives.
+   * Before the request to the payments service, one transaction stores the order and the expectation of its payment.
+   * After this transaction, the payments module finds the payment, even if the shop crashes, the response is lost, or
+   * no webhook request arrives.
    *
    * @throws ConflictException if the reference belongs to an order with another amount.
    */

@@ -4,8 +4,8 @@ import type { OnModuleDestroy } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 
 /**
- * Makes each response close its connection while the shop closes. The server closes when all connections have closed, and
- * a page that is open would use its connection again and again.
+ * Makes each response close its connection while the shop closes. The server closes only when all its connections have
+ * closed, and an open page would otherwise use its connection again and again.
  */
 @Injectable()
 export class ClosingConnectionsService implements OnModuleDestroy {

@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** The packages that scripts import by name, and the names of their assets. */
+/** The packages that the scripts of the pages import by name, and the name of each package's asset. */
 const PACKAGES = {
   preact: 'preact.js',
   'preact/hooks': 'preact-hooks.js',
@@ -49,7 +49,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Returns all assets by name. The shop reads them once, so that no request reads a file. */
+/** Reads all assets. The shop calls this function once, so that no request reads a file. */
 export function readAssets(): ReadonlyMap<string, Asset> {
   const files = readdirSync(PAGES)
     .filter((name) => extname(name) in TYPES)

@@ -45,7 +45,7 @@ export function PageHeaders(): MethodDecorator {
 /** The parts that differ between pages. */
 export interface PageParts {
   readonly title: string;
-  /** The path of the page, if the navigation has a link to it. */
+  /** The path of the page, if the navigation contains a link to the page. */
   readonly path?: '/' | '/ledger';
   /** Name of the script and the style sheet of the page. */
   readonly name?: 'catalogue' | 'order' | 'ledger';

@@ -22,7 +22,7 @@ export class CompletedPaymentDto {
   @IsPositive()
   amount!: number;
 
-  /** Reference of the order. Payments that the shop did not request may have none. */
+  /** Reference of the order. Payments that the shop did not request may have no reference. */
   @IsOptional()
   @IsString()
   externalReference?: string | null;
@@ -44,9 +44,9 @@ export class PaymentHandler {
    * Records a payment once, even if several events report the payment. If this method throws, the payments module
    * retries the delivery.
    *
-   * The slow API call comes before `commit`, so that no transaction is open during the call. `commit` comes last,
-   * because one transaction then adds the ledger entry and completes the delivery. Therefore neither a crash nor an
-   * attempt in another process loses or duplicates the payment.
+   * The slow API call comes before `commit`, so that no transaction is open during the call. The call of `commit` comes
+   * last: one transaction adds the ledger entry and sets the delivery to done. Therefore neither a crash nor an attempt
+   * in another process can lose or duplicate the payment.
    */
   @OnPaymentEvent('transaction.completed', { name: 'record-payment', data: CompletedPaymentDto })
   async recordPayment(
@@ -55,7 +55,7 @@ export class PaymentHandler {
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
     traceTransaction(transactionId);
-    // An earlier attempt or another event has recorded the payment.
+    // An earlier attempt, or the handler of another event, has recorded the payment.
     if (await this.database.isRecorded(transactionId)) return;
     // A poll has just read the status.
     const foundByPoll = source === 'poll';

@@ -3,8 +3,8 @@ import type { ShopSettings } from '../shop-config.js';
 
 /**
  * Returns the options with which the payments module asks the service about expected payments. The service documents
- * neither the body of `GET /v1/transactions/{id}` nor a search by reference. Therefore the settings contain the
- * statuses and the path.
+ * neither the body of `GET /v1/transactions/{id}` nor a search by reference. Therefore the shop's settings contain the
+ * statuses of a transaction and the path of the search.
  */
 export function reconcileOptions(settings: ShopSettings): ReconcileOptions {
   const { paidStatus, declinedStatus, findPath, pollScheduleMs } = settings;

@@ -13,7 +13,7 @@ import { PaymentHandler } from './payment-handler.js';
 import { UnpaidOrderHandler } from './unpaid-order-handler.js';
 import { reconcileOptions } from './reconcile-options.js';
 
-/** Configures `nestjs-payments`, which serves `POST /webhooks/payments`, and handles its events. */
+/** Configures `nestjs-payments`, which serves `POST /webhooks/payments`, and provides the handlers of its events. */
 @Module({
   imports: [
     PaymentsModule.forRootAsync({

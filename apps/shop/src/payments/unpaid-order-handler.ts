@@ -15,8 +15,8 @@ export class DeclinedPaymentDto {
 
 /**
  * Marks orders whose payment was declined or is overdue. The service sends no webhook request for these payments.
- * Therefore the module asks the service about each expected payment. A payment that arrives later is still recorded,
- * and the order is then paid.
+ * Therefore the module asks the service about each expected payment. If a payment of such an order arrives later, the
+ * shop records the payment, and the order is paid.
  */
 @Injectable()
 export class UnpaidOrderHandler {
