@@ -221,7 +221,7 @@ describeIf('RabbitMQ itself', () => {
         await using({ service, setup }, async (adapter) => {
           const opening = adapter.open();
           await expect(opening).rejects.toMatchObject({ code: 'engine_unsafe' });
-          await expect(opening).rejects.toThrow(`refuses the queue "${queue}"`);
+          await expect(opening).rejects.toThrow(`rejected the declaration of the queue "${queue}"`);
           await expect(opening).rejects.toThrow(`inequivalent arg '${setting}'`);
           const publishing = adapter.publish(engineMessage(), { signal });
           await expect(publishing).rejects.toMatchObject({ code: 'engine_unsafe' });
