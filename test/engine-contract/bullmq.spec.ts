@@ -264,7 +264,7 @@ describeIf('bullMQ', () => {
       await expect(published).rejects.toThrow(/No service takes events/);
     });
 
-    it('EN-04 a service of the option "services" gets the events before it starts for the first time', async () => {
+    it('EN-04 a service in the option "services" gets the events that are published before it starts for the first time', async () => {
       const relay = engine({ services: ['ledger'] });
       const message = engineMessage();
       await relay.publish(message, { signal });
@@ -341,7 +341,7 @@ describeIf('bullMQ', () => {
       );
     });
 
-    it('EN-03 a result that cannot be saved never moves the job to the failed set', async () => {
+    it('EN-03 if the result of a message cannot be saved, its job is not moved to the failed set', async () => {
       const lines = captureWarnings(ending);
       const { taken } = await consume(async () => {
         if (taken.length > 1) return ACKNOWLEDGE;
@@ -424,7 +424,7 @@ describeIf('bullMQ', () => {
   });
 
   describe('connection', () => {
-    it('EN-10 when the application closes, consume() ends, even if Redis is away', async () => {
+    it('EN-10 when the application closes, consume() ends, even if Redis does not answer', async () => {
       await using other = await BullMQServer.start();
       const stored = Promise.withResolvers<StoreOutcome>();
       const ledger = await consume(() => stored.promise, { connection: other.url });

@@ -228,7 +228,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       });
     });
 
-    it(`EN-04 with ${engine}, a service that was away takes the messages that were published meanwhile`, async () => {
+    it(`EN-04 with ${engine}, a service takes the messages that were published while it was not running`, async () => {
       const before = await service('ledger');
       await before.end();
       const gateway = await relay();
@@ -273,7 +273,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(new Set(ledger.ids).size).toBe(21));
     });
 
-    it(`EN-03 ${engine} gives a message that was not acknowledged to another process`, async () => {
+    it(`EN-03 ${engine} delivers a message that a process has not acknowledged to another process`, async () => {
       const hanging = Promise.withResolvers<StoreOutcome>();
       const first = await service('ledger', () => hanging.promise, 1);
       const gateway = await relay();
@@ -415,7 +415,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
         expect(shown).not.toContain(hidden);
     });
 
-    it(`EN-10 with ${engine}, a paused relay and a paused handler keep each event, and handle it once when they continue`, async () => {
+    it(`EN-10 with ${engine}, no event is lost while the relay or a handler is paused, and each event is handled once after the pause`, async () => {
       const handled: string[] = [];
       const source = running.adapter(name, { service: 'ledger' });
       const book = ({ id }: { readonly id: string }) => void handled.push(id);
@@ -436,7 +436,7 @@ export function describeEngine({ name: engine, installed, keepsOrder, start }: E
       await eventually(() => expect(handled).toEqual(['e1', 'e2']));
     });
 
-    it(`EN-01 with ${engine}, an event is handled once if the connection is cut before the answer, so that its acceptance is unknown`, async () => {
+    it(`EN-01 with ${engine}, an event is handled once, even if the connection is cut before the engine has confirmed the event`, async () => {
       if (running.url === undefined) return;
       const handled: string[] = [];
       const source = running.adapter(name, { service: 'ledger' });

@@ -174,7 +174,7 @@ describeIf('Delivery with JetStream', () => {
     await expect(gateway.publish(engineMessage(), { signal })).rejects.toThrow(/expected stream/);
   });
 
-  it('EN-03 a message is delivered once, even if the service stores it for longer than the acknowledgement may take', async () => {
+  it('EN-03 a message is delivered once, even if storing it takes longer than the time limit for its acknowledgement', async () => {
     await createConsumer();
     const ledger = await adapter();
     const gate = Promise.withResolvers<StoreOutcome>();

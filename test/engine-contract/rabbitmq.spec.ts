@@ -295,7 +295,7 @@ describeIf('RabbitMQ itself', () => {
     });
   });
 
-  it('EN-01 a message that no queue takes is not accepted, until a service has its queue', async () => {
+  it('EN-01 publish() rejects a message that no queue takes, until a service has created its queue', async () => {
     name = newName();
     await using({}, async (gateway) => {
       const publishing = gateway.publish(engineMessage(), { signal });

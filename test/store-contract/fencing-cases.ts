@@ -69,7 +69,7 @@ export const fencingCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-13 a worker can settle ten leases late if no other worker has claimed the deliveries',
+      'IN-13 ten lease times after its lease has ended, a worker can settle deliveries that no other worker has claimed',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming(), incoming(), incoming()]);
@@ -196,7 +196,7 @@ export const fencingCases: readonly InboxContractCase[] = [
   },
   {
     title:
-      'IN-13 a worker can commit ten leases late if no other worker has claimed the deliveries',
+      'IN-13 ten lease times after its lease has ended, a worker can commit deliveries that no other worker has claimed',
     needs: 'transactional',
     async run({ store, advance, effects }) {
       const worker = await TestWorker.start(store);

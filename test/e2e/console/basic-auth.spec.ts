@@ -249,22 +249,25 @@ consoleOnEachAdapter((start, name) => {
     ['values that are not addresses', (n) => `somebody-${n}`],
     ['addresses with a port', (n) => `203.0.113.9:${n}`],
     ['addresses of one site', (n) => `2001:db8:7:${n}::1`],
-  ])('SE-13 the console limits guesses that forge %s in X-Forwarded-For', async (_, forged) => {
-    const runtime = new FakeRuntime();
-    const users = { ann: PASSWORD };
-    await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
-    const wrong = (n: number) => app.get('', { ...basic('ann', 'wrong'), ...from(forged(n)) });
-    const statuses: number[] = [];
-    const flood = Array.from({ length: 100 }, async (_each, n) => {
-      statuses.push((await wrong(n)).status);
-    });
-    await until(() => statuses.length + runtime.pending === LOG_TIMERS + 100);
-    runtime.advance(3000);
-    await Promise.all(flood);
-    const refused = statuses.filter((status) => status === 429).length;
-    // Ten attempts are checked at once, and 6 after a delay.
-    expect([refused, statuses.length - refused]).toEqual([84, 16]);
-  });
+  ])(
+    'SE-13 the console limits password guesses of clients that forge %s in X-Forwarded-For',
+    async (_, forged) => {
+      const runtime = new FakeRuntime();
+      const users = { ann: PASSWORD };
+      await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
+      const wrong = (n: number) => app.get('', { ...basic('ann', 'wrong'), ...from(forged(n)) });
+      const statuses: number[] = [];
+      const flood = Array.from({ length: 100 }, async (_each, n) => {
+        statuses.push((await wrong(n)).status);
+      });
+      await until(() => statuses.length + runtime.pending === LOG_TIMERS + 100);
+      runtime.advance(3000);
+      await Promise.all(flood);
+      const refused = statuses.filter((status) => status === 429).length;
+      // Ten attempts are checked at once, and 6 after a delay.
+      expect([refused, statuses.length - refused]).toEqual([84, 16]);
+    },
+  );
 
   it('the console uses the address of the connection for a client whose forwarded address is not an IP address', async () => {
     const runtime = new FakeRuntime();

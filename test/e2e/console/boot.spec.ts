@@ -135,7 +135,7 @@ consoleOnEachAdapter((start) => {
     expect(called).toEqual(['a', 'b']);
   });
 
-  it('the console uses the path and the guards of each of two registrations', async () => {
+  it('if the console is registered twice, each registration has its own path and guards', async () => {
     const closed: CanActivate = { canActivate: () => false };
     await using app = await start({
       imports: [PaymentsConsoleModule.register({ path: 'closed', guards: [closed] })],

@@ -423,7 +423,7 @@ describeInBrowser('the list of events in the inbox console', (browser) => {
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('a time in a filter that the operator does not change keeps its milliseconds, and its hour in the night when clocks go back', async () => {
+  it('if the operator does not change the time in a filter, the time keeps its milliseconds, and its hour in the night when clocks go back', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -553,7 +553,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
-  it('each plot of the console has one unit, and shows the totals of the range and the minutes that are not counted yet', async () => {
+  it('each plot of the console has one unit, and shows the totals of the range, and which minutes are not counted yet', async () => {
     const page = await app.open(browser());
     await closedMinutes(
       page,

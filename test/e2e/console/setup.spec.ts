@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { consoleOnEachAdapter } from '../../support/console/console-application.js';
 
 consoleOnEachAdapter((start) => {
-  it('AP-18 the console runs one check of the setup per request, and the audit trail keeps only test webhooks', async () => {
+  it('AP-18 the console runs one check of the setup per request, and the audit trail contains only checks that send a test webhook', async () => {
     // The runtime of the other tests of the console stands still, but the test webhook needs time.
     await using app = await start({ payments: { runtime: undefined as never } });
     const { status, body } = await app.post('setup', { check: 'settings' });

@@ -274,7 +274,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await arrived(page, /\/orders\/77$/);
   });
 
-  it('the hosted checkout pays once after a double click, a reload, going back and sending again', async () => {
+  it('the hosted checkout pays once, even after a double click, a reload, and a form that is sent again from the history', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);

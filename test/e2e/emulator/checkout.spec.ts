@@ -67,7 +67,7 @@ describe('the hosted checkout', () => {
     expect(await customer.send('pay')).toContain('>Paid<');
   });
 
-  it('the hosted checkout shows that a control has completed or declined the invoice', async () => {
+  it('the hosted checkout shows that the controls have completed or declined the invoice', async () => {
     const [paid, failed] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     await paid.confirm();
     emulator.complete(paid.invoice.transactionId);

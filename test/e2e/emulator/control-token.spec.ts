@@ -108,7 +108,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
   const webhookUrl = 'https://shop.example/webhooks';
 
   it.each(['10.1.2.3', '::ffff:10.0.0.1'])(
-    'SE-14 a webhook URL is rejected at the start and by a control if its host name resolves to %s',
+    'SE-14 a webhook URL whose host name resolves to %s is rejected at the start and by the controls',
     async (address) => {
       const lookup = resolving(address);
       await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not point to/);
@@ -132,7 +132,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     },
   );
 
-  it('SE-14 the webhook URL of a reachable emulator is resolved and checked again for each delivery', async () => {
+  it('SE-14 an emulator that other machines can reach resolves and checks the webhook URL again for each delivery', async () => {
     const lookup = resolving('192.0.2.77', '127.0.0.1');
     await using emulator = await start({ webhookUrl, lookup });
     emulator.sendEvent({ eventType: 'x.y' });

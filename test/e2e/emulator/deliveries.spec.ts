@@ -134,7 +134,7 @@ describe('a delivery', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('a delivery is retried with the same bytes by the schedule until it is acknowledged', async () => {
+  it('a delivery is retried with the same bytes, after the waits of the schedule, until it is acknowledged', async () => {
     await using retrying = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
       redeliver: [1_000, 60_000, 3_600_000],

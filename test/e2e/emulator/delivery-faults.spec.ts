@@ -51,7 +51,7 @@ describe('delivery faults', () => {
     expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
   });
 
-  it('the fault `reorder` releases an incomplete window after `maxWaitMs`', async () => {
+  it('the fault `reorder` sends the deliveries of an incomplete window after `maxWaitMs`', async () => {
     emulator.setFaults({ delivery: { reorder: { window: 100, maxWaitMs: 5 } } });
     for (const eventType of ['a', 'b']) emulator.sendEvent({ eventType });
     await emulator.idle();

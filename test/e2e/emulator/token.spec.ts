@@ -111,7 +111,7 @@ describe('POST /v1/auth/token', () => {
 });
 
 describe('an access token', () => {
-  it('an access token is accepted in either header, with the Bearer prefix in both', async () => {
+  it('an access token is accepted in either of the two headers, and only with the prefix Bearer', async () => {
     const token = await getToken(emulator);
     const call = async (headers: Record<string, string>) =>
       (await fetch(`${emulator.baseUrl}/v1/transactions/none`, { headers })).status;

@@ -219,7 +219,7 @@ describe('a gateway and its worker services', () => {
       expect(await outcomes(1)).toEqual(['payload_invalid']);
     });
 
-    it('EN-03 a message is not verified with "verify: false"', async () => {
+    it('EN-03 with "verify: false", the signature of a message is not verified', async () => {
       source = engine.source({ verify: false });
       await startService(source, handle);
       engine.add(withAttributes({ signature: undefined }));
@@ -235,7 +235,7 @@ describe('a gateway and its worker services', () => {
       expect(await outcomes(1)).toEqual(['acknowledge']);
     });
 
-    it('EN-03 a message returns to the engine with a growing delay while the inbox of the service is away', async () => {
+    it('EN-03 a message returns to the engine with a growing delay while the inbox of the service is not reachable', async () => {
       const inbox = (await durable.data()).inbox();
       let broken = true;
       const service = await startService(source, handle, {
@@ -271,7 +271,7 @@ describe('a gateway and its worker services', () => {
       ).toHaveLength(1);
     });
 
-    it('EN-07 a message is taken after the connection to the engine failed', async () => {
+    it('EN-07 a service takes messages again after its connection to the engine has failed', async () => {
       source.failure = new Error('connection refused');
       const service = await startService(source, handle);
       engine.add(message);
@@ -306,7 +306,7 @@ describe('a gateway and its worker services', () => {
     expect(log.matching(/no payment handler/)).toEqual([]);
   });
 
-  it('EN-07 the application starts although the engine is away, logs a warning, and receives events', async () => {
+  it('EN-07 the application starts although the engine is not reachable, logs a warning, and receives events', async () => {
     const relay: EventRelay = {
       ...engine.relay,
       open: () => Promise.reject(new Error('connection refused')),
@@ -379,11 +379,14 @@ describe('a gateway and its worker services', () => {
   it.each([
     ['relay', {}, /"relay" must be an object with the function publish/],
     ['source', { consume: 1 }, /"source" must be an object with the function consume/],
-  ])('"%s" without its function is rejected at the start', async (name, value, message) => {
-    const { error } = await bootFailure(PaymentsModule.forRoot({ ...OPTIONS, [name]: value }));
-    expect(error.code).toBe('options_invalid');
-    expect(error.message).toMatch(message);
-  });
+  ])(
+    'the application does not start if the option "%s" lacks its function',
+    async (name, value, message) => {
+      const { error } = await bootFailure(PaymentsModule.forRoot({ ...OPTIONS, [name]: value }));
+      expect(error.code).toBe('options_invalid');
+      expect(error.message).toMatch(message);
+    },
+  );
 
   it('"relay" and "source" in one application are rejected at the start', async () => {
     const both = { relay: engine.relay, source: engine.source() };

@@ -63,7 +63,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.overdue).toMatchObject([{ data: { reference: 'order-1' } }]);
   });
 
-  it('EX-04 the events of two polls are both handled, even if transaction id and event type of each give the same text when joined', async () => {
+  it('EX-04 the events of two polls are both handled, even if joining transaction id and event type gives the same text for both', async () => {
     const eventTypes = { b: 'transaction.completed', c: 'x:transaction.completed' };
     const interpret = Object.assign(
       ({ status }: { status?: unknown }) => ({ eventType: eventTypes[status as 'b' | 'c'] }),

@@ -25,7 +25,7 @@ function countsOf(processes: readonly InboxProcess[]): Record<string, number> {
 }
 
 onEachDurableInbox((durable) => {
-  it('OP-20 every process shows the requests, handlers and ends of the other processes', async () => {
+  it('OP-20 every process shows the requests and handlers of the other processes, and whether they have exited', async () => {
     const data = await durable.data();
     const start = async () => {
       const merchant = await MerchantProcess.start(data, { hooks: true });
@@ -62,7 +62,7 @@ onEachDurableInbox((durable) => {
     expect(JSON.stringify(await processes())).not.toContain(SECRET);
   });
 
-  it('OP-21 a new process knows when the processes before it used each webhook secret', async () => {
+  it('OP-21 a new process shows when earlier processes last used each webhook secret', async () => {
     const data = await durable.data();
     const rotated = 'whsec_rotated_0123456789';
     {

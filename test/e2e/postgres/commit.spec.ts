@@ -93,7 +93,7 @@ describe('context.commit in PostgreSQL', () => {
     },
   );
 
-  it('IN-16 if a process ends after a serializable commit, before it released the next delivery, a heartbeat makes this delivery claimable', async () => {
+  it('IN-16 if a process exits after a serializable commit and before it has made the next delivery claimable, a heartbeat does this', async () => {
     const store = await inboxes.open({ schema: 'ended' });
     const { seq, handler, token } = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);

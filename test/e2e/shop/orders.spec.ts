@@ -143,7 +143,7 @@ describe.each(['express', 'fastify'])('orders and payments of the shop on %s', (
     }
   });
 
-  it('the shop stores an order and logs the reason if its invoice fails, and creates the invoice when the order is created again', async () => {
+  it('if the invoice of an order cannot be created, the shop logs the reason, and creates the invoice when the order is created again', async () => {
     // Two calls must fail, because the module repeats a call once with a new token.
     emulator.setFaults({ api: { unauthorized: { next: 2 } } });
     const first = await shop.post({ reference: 'unlucky', amount: 9 });

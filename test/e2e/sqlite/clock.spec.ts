@@ -40,7 +40,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.find('acme', 'retry'))?.deliveries[0]?.state).toBe('running');
   });
 
-  it('IN-36 after a jump of the wall clock, no process declares a worker dead that still sends heartbeats', async () => {
+  it('IN-36 after a jump of the wall clock, no process declares a worker dead while this worker sends heartbeats', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming()]);

@@ -147,7 +147,7 @@ describe('metrics of calls and expected payments', () => {
     });
   });
 
-  it('TE-04 polls are counted by result, fulfilled expectations by source, and all overdue expectations together', async () => {
+  it('TE-04 polls are counted by result, fulfilled expectations are counted by source, and overdue expectations have one count', async () => {
     const metrics = new Metrics();
     const observers = [metrics.observer];
     await using app = await ExpectingApplication.start(MEMORY, { observers });
