@@ -72,7 +72,10 @@ export function declaredRoute(
   };
 }
 
-/** Empty if `exclude` contains the route. Nest compares `exclude` with the path without version. */
+/**
+ * Returns the global prefix of a route; empty if the option `exclude` of the prefix contains the route. Nest compares
+ * `exclude` with the path without version.
+ */
 export function globalPrefixOf(
   config: ApplicationConfig,
   path: string,
@@ -86,7 +89,10 @@ export function globalPrefixOf(
   return excluded ? '' : config.getGlobalPrefix();
 }
 
-/** `undefined` in an application without HTTP, although Nest's type does not allow `undefined`. */
+/**
+ * Returns the HTTP adapter; `undefined` in an application without HTTP, although Nest's type does not allow
+ * `undefined`.
+ */
 export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
   const adapter: HttpAdapter | null | undefined = host.httpAdapter;
   return adapter ?? undefined;
@@ -140,7 +146,10 @@ export function isScoped(host: NestHost): boolean {
   return !host.isDependencyTreeStatic() || host.isTransient;
 }
 
-/** If a factory creates the host, the prototype is known only if the token is the class. */
+/**
+ * Returns the prototype of a scoped provider or controller. If a factory creates the provider, its prototype is known
+ * only if the token is the class.
+ */
 export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;
@@ -179,9 +188,9 @@ export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): Exte
 
 /**
  * Makes Nest stop the module with this provider first. Nest starts modules by their distance from the root module, the
- * farthest first, and stops them in reverse; a global module has the largest distance. Without this function, Nest
- * could close the database of a running handler before the handler has ended. This function sets the distance of the
- * module to a value below that of the root module.
+ * farthest first, and stops them in reverse order; a global module has the largest distance. Without this function,
+ * Nest could close the database of a running handler before the handler has ended. This function sets the distance of
+ * the module to a value below that of the root module.
  */
 export function stopFirst(modules: ModulesContainer, provider: Type): void {
   for (const module of modules.values()) {
@@ -189,7 +198,10 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/** Returns the names of the importing modules, one name per import. `undefined` if only one module has the provider. */
+/**
+ * If several modules have the provider, returns the names of the modules that import these modules, one name per
+ * import. Otherwise returns `undefined`.
+ */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -203,7 +215,7 @@ export function importersOfSeveral(
 
 /**
  * Whether a module itself imports another module. Nest also adds all global modules to the imports of every module. In
- * this list, the global modules follow the module's own imports, and the first of them is Nest's core module.
+ * this list, the global modules follow the module's own imports, and the first global module is Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);
@@ -213,7 +225,7 @@ function imports(importing: NestModule, imported: NestModule): boolean {
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }
 
-/** Nest has no API for whether shutdown hooks are enabled, but it listens to SIGTERM if they are. */
+/** Whether shutdown hooks are enabled. Nest has no API for this, but listens to SIGTERM if they are enabled. */
 export function hasShutdownHooks(): boolean {
   return process.listenerCount('SIGTERM') > 0;
 }

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/option-checks.js';
 
-/** The required variables, and what to set them to. */
+/** The required environment variables, each with a description of its value. */
 export const REQUIRED_VARIABLES = {
   PAYMENTS_BASE_URL:
     'the address of the payments service, for example https://payments.example.com',
@@ -127,6 +127,6 @@ function addressFault(name: string, value: string, content: string): string | un
  * ```
  */
 export const paymentsConfig = Object.assign(() => ({ payments: readPaymentsEnvironment() }), {
-  /** Arguments of `PaymentsModule.forRootAsync()`. */
+  /** Returns the argument of `PaymentsModule.forRootAsync()`. */
   asProvider: () => ({ useFactory: () => readPaymentsEnvironment() }),
 });

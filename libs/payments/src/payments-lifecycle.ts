@@ -37,8 +37,8 @@ import { Observers } from './telemetry/observers.js';
 const SHUTDOWN_CHECK_MS = 5000;
 
 /**
- * Starts the parts of the module after all other modules have started, in the order in which events pass through them.
- * Stops the parts before any other module stops.
+ * Starts the parts of the module after all other modules have started, in the order in which events pass through these
+ * parts. Stops the parts before any other module stops.
  */
 @Injectable()
 export class PaymentsLifecycle

@@ -56,11 +56,12 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   companies?: readonly Company[] | CompanyDirectory;
   /** Allows `http:` addresses other than loopback, for a trusted network. Default `false`. */
   allowInsecureHttp?: boolean;
-  /** Stores events until they are handled. Default {@link memoryInbox}. */
+  /** The inbox, which stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
   /**
-   * Hands every event over to an engine such as JetStream, from which other services take it. The handover is a
-   * delivery to the handler `relay`: it is retried for days, and its dead letters can be redriven. Default: none.
+   * Publishes every event to an engine such as JetStream, from which other applications take the event. Each
+   * publication is a delivery to the handler `relay`: the module retries it for days, and a dead letter can be
+   * redriven. Default: none.
    */
   relay?: EventRelay;
   /**
@@ -72,7 +73,7 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   webhook?: WebhookOptions;
   /** Encodes stored bodies, for example to encrypt them. Default: none; bodies are stored as received. */
   bodyCodec?: BodyCodec;
-  /** Options for the runs of handlers, and for how long events are kept. Every field has a default. */
+  /** Options for the attempts of handlers, and for how long events are stored. Every field has a default. */
   worker?: WorkerOptions;
   /** Options for calls to the payments service. Every field has a default. */
   api?: PaymentsApiOptions;
@@ -116,7 +117,7 @@ export interface PaymentsOptionsFactory {
   createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
 }
 
-/** An option that is not set is `null`. */
+/** The checked options, with their defaults. An option without a value is `null`. */
 export type ResolvedPaymentsOptions = ReturnType<typeof resolveOptions>;
 
 const NAMES: Readonly<Record<keyof PaymentsModuleOptions, true>> = {

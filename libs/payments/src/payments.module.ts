@@ -73,7 +73,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createPaymentsOptions')
-    // Nest removes the extras that are listed here from the options of `forRoot`, so all of them are listed.
+    // Nest removes the extras that are listed here from the options of `forRoot`, so all extras are listed.
     .setExtras<PaymentsModuleExtras>(
       { isGlobal: false, webhookPath: DEFAULT_WEBHOOK_PATH },
       (definition, { isGlobal = false, webhookPath }): DynamicModule => ({
@@ -95,7 +95,7 @@ function isOptions(provider: Provider): boolean {
 
 /**
  * Replaces the provider of the options that Nest's module builder creates. The value of the new provider is the
- * resolved options. `JSON.stringify` and `util.inspect` do not show their secrets.
+ * resolved options. `JSON.stringify` and `util.inspect` do not show the secrets of these options.
  */
 function resolvingProvider(provider: Provider): Provider {
   const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
@@ -112,7 +112,10 @@ function resolvingProvider(provider: Provider): Provider {
   };
 }
 
-/** Each instance of the module would have its own inbox, webhook route and handlers. */
+/**
+ * Throws if the module is imported more than once, because each instance would have its own inbox, webhook route and
+ * handlers.
+ */
 function assertSingleImport(modules: ModulesContainer): void {
   const importers = importersOfSeveral(modules, PaymentsLifecycle);
   if (importers === undefined) return;
@@ -149,7 +152,10 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
   return { provide, inject: [MODULE_OPTIONS_TOKEN], useFactory: pick };
 }
 
-/** Providers of a module that is imported as a class, without options. `forRoot` and `forRootAsync` replace both. */
+/**
+ * The providers of the options if the module is imported as a class, without options. `forRoot` and `forRootAsync`
+ * replace these providers.
+ */
 const WITHOUT_OPTIONS: Provider[] = [
   resolvingProvider({
     provide: MODULE_OPTIONS_TOKEN,

@@ -19,7 +19,7 @@ export interface AccessTokenParts {
   company: string;
   runtime: PaymentsRuntime;
   logger: Pick<ModuleLogger, 'warn'>;
-  /** Should not reject. */
+  /** Sends a token request. Should not reject. */
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
   timeoutMs: number;
   onEnded?: (info: ObserverInfo['tokenFetched']) => void;
@@ -28,16 +28,22 @@ export interface AccessTokenParts {
 const aborted = (): PaymentsError =>
   new PaymentsError('aborted', 'The wait for an access token was aborted');
 
-/** Wait after the service rejected the credentials. The time is long, because a person has to correct them. */
+/**
+ * Milliseconds to wait after the service rejected the credentials. The wait is long, because a person has to correct
+ * the credentials.
+ */
 const CREDENTIALS_WAIT_MS = 30_000;
-/** The longest `Retry-After` that is obeyed. A longer one, sent by mistake, could stop payments for a day. */
+/**
+ * The longest wait that a `Retry-After` of the token endpoint can cause, in milliseconds. Without this limit, a wrong
+ * `Retry-After` could stop payments for a day.
+ */
 const MAX_RETRY_AFTER_MS = 300_000;
 /** The shortest and the longest wait after the token endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
 
 /**
  * The access token of one company. Concurrent callers share one token request. A background request renews the token
- * shortly before it expires. If the service rejects the token, the next caller fetches a new one.
+ * shortly before it expires. If the service rejects the token, the next caller fetches a new token.
  */
 export class AccessToken {
   readonly #parts: AccessTokenParts;
@@ -82,8 +88,9 @@ export class AccessToken {
   /**
    * Drops a token that the service rejected with 401, so that `get()` fetches a new one.
    *
-   * Does nothing if the token is not the current one. Also does nothing during the backoff after an earlier rejection:
-   * `get()` then returns the same token. The caller sees this and can give up, because another attempt would fail too.
+   * Does nothing if `rejected` is not the current token. Also does nothing during the backoff after an earlier
+   * rejection. Then `get()` returns the rejected token again, which shows the caller that another attempt would fail
+   * too.
    */
   invalidate(rejected: string): void {
     if (this.#current?.value !== rejected) return;
@@ -91,7 +98,7 @@ export class AccessToken {
     if (this.#rejectionBackoff.waitMs(monotonic) > 0) return;
     this.#rejectionBackoff.fail(monotonic);
     this.#current = undefined;
-    // A request that is under way was sent before the rejection, and may return the same token.
+    // A token request that is still running was sent before the rejection, and may return the rejected token.
     const outdated = this.#refresh;
     this.#refresh = undefined;
     outdated?.deadline.end('aborted');
@@ -104,7 +111,7 @@ export class AccessToken {
 
   /**
    * Requests a token to check the setup. Calls do not use this token. Changes neither the current token nor the time of
-   * the next request. Never rejects.
+   * the next token request. Never rejects.
    */
   async check(): Promise<TokenCheck> {
     const { runtime, timeoutMs } = this.#parts;
@@ -148,7 +155,7 @@ export class AccessToken {
     const deadline = new Deadline(this.#parts.runtime, this.#parts.timeoutMs);
     const promise = this.#run(deadline);
     this.#refresh = { deadline, promise };
-    // Without a caller, nothing else handles the rejection, and an unhandled rejection ends the process.
+    // If no caller awaits the promise, its rejection would be unhandled, and an unhandled rejection makes Node.js exit.
     promise.catch(() => {});
     return promise;
   }
@@ -190,8 +197,8 @@ export class AccessToken {
     const current = this.#current;
     const left = current ? remainingMs(current.life, now) : 0;
     if (current?.value === value && left > 0) {
-      // Some endpoints return the same token until it expires. The next request is sent when half of the remaining time
-      // has passed, not at every call.
+      // Some token endpoints return the same token until it expires. The module sends the next token request when half
+      // of the remaining time has passed, not at every call.
       const soonest = Math.min(left, remainingMs(life, now));
       if (soonest < left) current.life = life;
       const { min, max } = SAME_TOKEN_WAIT_MS;
@@ -221,8 +228,7 @@ export class AccessToken {
 
 /**
  * Delays token requests after failures in a row: by 0.5 s after the first, then 1 s, 2 s, up to 30 s. The wait has no
- * jitter, because its exact length is given to callers as `retryAfterMs`. Times are on the monotonic clock, in
- * milliseconds.
+ * jitter, because callers get its exact length as `retryAfterMs`. Times are on the monotonic clock, in milliseconds.
  */
 class TokenBackoff {
   readonly #backoff = new Backoff({ random: () => 0 }, { firstMs: 500, maxMs: 30_000 });
@@ -243,7 +249,7 @@ class TokenBackoff {
 }
 
 /**
- * Keeps the access token of each company. Each token belongs to one company with one base URL and one pair of
+ * Caches the access token of each company. Each token belongs to one company with one base URL and one pair of
  * credentials. A company gets a new token if its base URL or credentials change.
  *
  * If the cache is full, it drops the least recently used token. The cache does not close a token that it drops, because
@@ -322,7 +328,7 @@ export class PaymentsTokenError extends PaymentsError {
   }
 }
 
-/** Never rejects. */
+/** Requests a token from the token endpoint. Never rejects. */
 export async function requestToken(
   company: ResolvedCompany,
   send: Transport['send'],
@@ -408,15 +414,26 @@ function unavailable(message: string, status?: number, retryAfterMs?: number): T
   return { ok: false, code: 'token_unavailable', message, status, retryAfterMs };
 }
 
-/** Used if `expires_in` is invalid. This lifetime is short, because the real lifetime is unknown. */
+/**
+ * Lifetime of a token whose `expires_in` is invalid, in milliseconds. This lifetime is short, because the real lifetime
+ * is unknown.
+ */
 const FALLBACK_LIFETIME_MS = 300_000;
 
-/** A token is valid for about an hour. The limit of a day protects against an `expires_in` in a wrong unit. */
+/**
+ * The longest lifetime of a token, in milliseconds: a day. The limit protects against an `expires_in` in a wrong unit,
+ * because a token is valid for about an hour.
+ */
 const MAX_LIFETIME_MS = 86_400_000;
 
-/** The longest soft window before a token expires. During this window, a background request renews the token. */
+/**
+ * The longest soft window, in milliseconds: the time before a token expires in which a background request renews the
+ * token.
+ */
 const SOFT_MS = 120_000;
-/** The longest hard window before a token expires. During this window, callers wait for the new token. */
+/**
+ * The longest hard window, in milliseconds: the time before a token expires in which callers wait for the new token.
+ */
 const HARD_MS = 30_000;
 
 /** A point in time on the wall clock and on the monotonic clock, in milliseconds. */
@@ -428,9 +445,9 @@ export interface Instant {
 export interface TokenLife {
   /** When the token expires, on each clock. The token has expired as soon as either clock has reached this time. */
   ends: Instant;
-  /** If fewer milliseconds than this are left, a new token is fetched in the background. */
+  /** If the token expires in fewer milliseconds than this, a background request fetches a new token. */
   softMs: number;
-  /** If fewer milliseconds than this are left, callers wait for the new token. */
+  /** If the token expires in fewer milliseconds than this, callers wait for the new token. */
   hardMs: number;
 }
 

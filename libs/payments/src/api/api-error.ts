@@ -3,7 +3,7 @@ import { PaymentsError } from '../errors/payments-error.js';
 import type { DeadlineEnd } from '../runtime/deadline.js';
 import type { HttpFailure } from './http-exchange.js';
 
-/** Facts about a call that failed, in a {@link PaymentsApiError}. */
+/** Facts about a failed call, which a {@link PaymentsApiError} contains. */
 export interface ApiErrorFacts {
   /** Id of the company that the call was made for. */
   company: string;
@@ -11,7 +11,7 @@ export interface ApiErrorFacts {
   method: string;
   /**
    * Path template, like `/v1/transactions/{id}`. If the call has no template, the value is the path with `{id}` in
-   * place of each segment that contains a digit.
+   * place of each segment that contains a digit, except a version such as `v1`.
    */
   path: string;
   /** Number of requests that were started for this call. Token requests do not count. */
@@ -29,7 +29,7 @@ export interface ApiErrorFacts {
 }
 
 /**
- * The error of a call to the payments service. The `code` of this error is one of:
+ * The error of a failed call to the payments service. The `code` of this error is one of:
  *
  * - `authentication_failed` (status 401 twice), `permission_denied` (403), `not_found` (404), `conflict` (409),
  *   `validation_failed` (400 or 422), `rate_limited` (429), `server_error` (5xx), `unexpected_status` (any other);
@@ -145,7 +145,7 @@ export function failureError(
   return noResponseError({ ...facts, status }, timedOut ? 'timeout' : reason, text, !unsent);
 }
 
-/** Creates the error for a second 401. */
+/** Creates the error for a call to which the service responded twice with 401. */
 export function authenticationError(facts: CallFacts & { status: number }, host: string) {
   const message =
     `${describeCall(facts)} got the response ${facts.status} again: check that the base URL ` +

@@ -20,8 +20,8 @@ export interface HttpAgents {
 }
 
 /**
- * The policy for retries of GET and HEAD requests. Requests with other methods are retried only if no byte can have
- * reached the service; `statuses` does not apply to these requests.
+ * The policy for retries of GET and HEAD requests. A request with another method is retried only if no byte of the
+ * request can have reached the service, so `statuses` does not apply to it.
  */
 export interface RetryPolicy {
   /** Number of attempts, including the first. 1 to 10. Default 3; 1 means no retry. */
@@ -48,8 +48,8 @@ export interface RetryPolicy {
 /** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
-   * The request header that contains the token. Default `authorization`, which the service recommends. The module never
-   * sends both headers.
+   * The request header that contains the token. Default `authorization`, which the service recommends. The module sends
+   * the token in this header only.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
@@ -75,28 +75,31 @@ export interface PaymentsApiOptions {
    * The HTTP client that sends requests.
    *
    * - `'undici'` (default): the fastest, with more than twice as many calls per second as the others.
-   * - `'http'`: `node:http`. Select this adapter for msw, nock and monitoring tools that patch `node:http`.
+   * - `'http'`: `node:http`. Select this adapter if you use msw, nock or a monitoring tool that patches `node:http`.
    *   `'http'` is the default if `agents` are given.
-   * - `'fetch'`: the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
+   * - `'fetch'`: the global `fetch`, which manages its connections itself: `maxSockets` has no effect, and idle
    *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
-   *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened
-   *   (DNS, connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting,
-   *   the error is `outcome_unknown`.
+   *   report whether it has sent anything. Therefore, a POST is retried only if the connection could not be opened, for
+   *   example because the DNS lookup failed or the connection was refused. After any other failure, such as a failed
+   *   TLS handshake or a timeout while connecting, the error is `outcome_unknown`.
    */
   adapter?: HttpAdapter;
   /**
    * Agents for the adapter `'http'`, which replace the module's own agents: for a proxy (`https-proxy-agent`), a client
    * certificate or a private certificate authority. The limits of these agents replace `maxSockets` and apply to token
-   * requests too. The application closes the agents. Default: agents of the module.
+   * requests too. The application must close the agents, because the module does not close them. Default: agents of the
+   * module.
    *
-   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic would see
-   * tokens. (The global `fetch` reads these variables if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
+   * The module ignores the environment variables `HTTP_PROXY` and `HTTPS_PROXY`, because a proxy that is set for other
+   * traffic would see tokens. Only the global `fetch` reads these variables, if Node.js was started with
+   * `NODE_USE_ENV_PROXY=1`.
    */
   agents?: HttpAgents;
   /**
    * A dispatcher of undici 7 or later for the adapter `'undici'`, which replaces the module's own dispatcher: for a
    * proxy (`EnvHttpProxyAgent`), a client certificate or a mock. The limits of the dispatcher replace `maxSockets` and
-   * apply to token requests too. The application closes the dispatcher. Default: a dispatcher of the module.
+   * apply to token requests too. The application must close the dispatcher, because the module does not close it.
+   * Default: a dispatcher of the module.
    *
    * @example
    * ```ts
@@ -147,12 +150,12 @@ const CHECKS = {
   maxSockets: whole({ default: 64, min: 1, max: 10_000, unit: 'sockets' }),
 } satisfies OptionChecks<PaymentsApiOptions>;
 
-/** @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the fix */
+/** @throws PaymentsError `options_invalid`. The message names the option, its unit, its bounds and the fix. */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   const { agents, dispatcher, ...checked } = checkFields('api', input, CHECKS);
   const adapter = chooseAdapter(checked.adapter, agents, dispatcher);
-  // Not enumerable, so that logs do not show these options, because their sockets contain the headers that were sent
-  // last.
+  // Logs must not show these two options, because their sockets contain the headers of the latest request. Therefore,
+  // the properties are not enumerable.
   const hidden = {
     agents: { value: agents ?? Object.freeze({}) },
     dispatcher: { value: dispatcher },

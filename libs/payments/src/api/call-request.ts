@@ -8,7 +8,8 @@ export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
   /**
-   * The path that errors, logs and observers show: the application's own template, or the result of {@link withoutIds}.
+   * The path that errors, logs and observers show: the application's own template, or the path with `{id}` in place of
+   * each segment that may be an id.
    */
   readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -66,7 +67,10 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
   };
 }
 
-/** Replaces the segments of a path that contain a digit, because they may be ids; a version like `v1` is kept. */
+/**
+ * Replaces each path segment that contains a digit with `{id}`, because the segment may be an id. A version such as
+ * `v1` stays.
+ */
 function withoutIds(path: string): string {
   return path.replace(/[^/]*\d[^/]*/g, (segment) => (/^v\d+$/.test(segment) ? segment : '{id}'));
 }
@@ -146,7 +150,7 @@ export function checkPath(path: unknown): asserts path is string {
 }
 
 /**
- * The result starts with `?`, or is empty without parameters.
+ * Returns the encoded query: it starts with `?`, or is empty if there are no parameters.
  *
  * @throws TypeError for a value that is not a string, finite number or boolean
  */

@@ -250,7 +250,7 @@ class ApiCall {
     if (this.deadline.ended) throw endedError(this.#facts(), this.deadline.ended, false);
   }
 
-  /** Reports that the service accepted the token, unless a gateway may have sent the response. */
+  /** Reports that the service accepted the token, unless the response may come from a gateway. */
   #acceptToken(status: number, token: string): void {
     const inconclusive =
       status >= 500 || [403, 408, 429].includes(status) || Math.floor(status / 100) === 3;

@@ -29,7 +29,7 @@ export function callUrl(baseUrl: string, pathAndQuery: string): string {
 export interface HttpResponse {
   kind: 'response';
   status: number;
-  /** Names in lower case. The values of a repeated header are joined with a comma. */
+  /** Headers by lower-case name. The values of a repeated header are joined with a comma. */
   headers: Record<string, string>;
   body: Buffer;
 }
@@ -45,7 +45,10 @@ export interface HttpFailure {
   status: number | undefined;
 }
 
-/** Contains only the code of the error, because an error may contain the request with its credentials. */
+/**
+ * Creates an `HttpFailure` that contains only the code of the error, because the error itself may contain the request
+ * with its credentials.
+ */
 export function failure(
   reason: HttpFailure['reason'],
   error: unknown,
@@ -64,7 +67,7 @@ export function errorCode(error: unknown): string | undefined {
     .find((code) => typeof code === 'string');
 }
 
-/** Whether the error proves that no connection was opened, because DNS or `connect` caused the error. */
+/** Whether the error proves that no connection was opened, because a DNS lookup or `connect` caused the error. */
 export function neverConnected(error: unknown): boolean {
   const causes = rootCauses(error);
   return (
@@ -87,13 +90,16 @@ function rootCauses(error: unknown): SystemError[] {
 }
 
 export class ResponseBody extends BoundedBuffer {
-  /** The error that interrupted the body; `undefined` if there was none. */
+  /** The error because of which the body could not be read to its end; `undefined` if there was none. */
   error: unknown;
 }
 
 const ERROR_BODY_BYTES = 64 * 1024;
 
-/** In bytes. 64 KiB for a status other than 2xx, because only people read the body of an error. */
+/**
+ * Returns the maximum size of a response body in bytes: 64 KiB for a status other than 2xx, because only people read
+ * the body of an error.
+ */
 export function bodyLimit({ maxBytes }: HttpRequest, status: number): number {
   return isSuccess(status) ? maxBytes : ERROR_BODY_BYTES;
 }
@@ -102,7 +108,10 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** If the stream is longer than `limit` bytes, destroys it, which closes the connection. Never rejects. */
+/**
+ * Reads a response body. If the body has more than `limit` bytes, destroys the stream, which closes the connection.
+ * Never rejects.
+ */
 export async function readBody(stream: Readable, limit: number): Promise<ResponseBody> {
   const body = new ResponseBody(limit);
   try {

@@ -20,7 +20,8 @@ const TRANSACTION = '/v1/transactions/{id}';
 const TEST_WEBHOOK = '/v1/webhooks/test';
 
 /**
- * The payments service for one company. Every method sends the company's token, ends by its deadline, and rejects with
+ * Calls the payments service for one company. Every method sends the company's access token, ends by the deadline of
+ * the call, and rejects with
  *
  * - `TypeError` for an invalid argument, before a request is sent;
  * - {@link PaymentsTokenError} if there is no token;
@@ -47,7 +48,7 @@ export class PaymentsApi {
     this.#client = client;
   }
 
-  /** A getter, so that `JSON.stringify` and `util.inspect` do not show the client. */
+  /** This property is a getter, so that `JSON.stringify` and `util.inspect` do not show the client. */
   protected get client(): ApiClient {
     return this.#client;
   }
@@ -77,7 +78,7 @@ export class PaymentsApi {
 
   /**
    * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
-   * shows whether the service could send the event; its fields are not documented.
+   * shows whether the service could send the event; the service does not document the fields of this response.
    */
   async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
     return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
@@ -140,7 +141,7 @@ export class PaymentsApi {
 }
 
 /**
- * Calls the payments service for the application's company: the company `default`, or the only one configured.
+ * Calls the payments service for the application's company: the company `default`, or the only configured company.
  * `forCompany` returns the same API for another company. {@link PaymentsApi} describes what all methods have in common.
  *
  * @example
@@ -173,7 +174,7 @@ export class PaymentsApiService extends PaymentsApi implements OnApplicationShut
   }
 
   /**
-   * Aborts the calls under way and closes the connections. Nest calls this method in the last stage of shutdown, so
+   * Aborts all running calls and closes the connections. Nest calls this method in the last stage of shutdown, so
    * handlers that are still running can call the service until then.
    */
   async onApplicationShutdown(): Promise<void> {

@@ -5,7 +5,7 @@ export type ApiMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Aborts the call at any stage: while it waits for the token, the response or the next attempt. */
+  /** Signal that aborts the call at any stage: while the call waits for the token, the response or the next attempt. */
   signal?: AbortSignal;
   /**
    * The longest the whole call may take, in milliseconds: the wait for a token, all attempts and the waits between
@@ -35,10 +35,11 @@ export interface RequestOptions extends CallOptions {
   >;
   /**
    * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and observers show the template
-   * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit.
+   * instead of the path. Default: the path, with `{id}` in place of each segment that contains a digit, except a
+   * version such as `v1`.
    */
   pathTemplate?: string;
-  /** The value to send as JSON. `undefined` sends no body. A GET or HEAD must have no body. */
+  /** The value to send as JSON. If it is `undefined`, the request has no body. A GET or HEAD must have no body. */
   body?: unknown;
 }
 
@@ -58,8 +59,8 @@ export interface ApiResponse<T = unknown> {
 }
 
 /**
- * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so this type declares no fields.
- * Pass your own type to the method.
+ * The response body of `GET /v1/transactions/{id}`. The service does not document the fields of this body, so the type
+ * declares none. Pass your own type to `getTransaction<T>()`.
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 
@@ -67,15 +68,15 @@ export interface CallSpec {
   method: ApiMethod;
   path: string;
   options: RequestOptions;
-  /** Whether a response that is not a JSON object is an error (`object`), or any response is accepted (`anything`). */
+  /** `object`: a response that is not a JSON object is an error. `anything`: every response is accepted. */
   expect: 'object' | 'anything';
 }
 
 export interface ApiClient {
-  /** Makes one call. Rejects as `PaymentsApi` describes. */
+  /** Makes one call. Rejects with the errors that the doc comment of `PaymentsApi` lists. */
   call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
-  /** Requests a token that no call uses. @throws PaymentsError `company_unknown` */
+  /** Requests a token to check the credentials. No call uses this token. @throws PaymentsError `company_unknown` */
   checkToken(companyId: string): Promise<TokenCheck>;
-  /** Aborts the calls under way, rejects further calls, and resolves when the connections are closed. */
+  /** Aborts all running calls, rejects further calls, and resolves when the connections are closed. */
   close(): Promise<void>;
 }

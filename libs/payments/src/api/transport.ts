@@ -23,10 +23,11 @@ type HttpResult = HttpResponse | HttpFailure;
 
 /**
  * Sends requests with the client that the option `adapter` selects. No client follows a redirect, because a redirect
- * would carry the token to another host. No client uses a proxy from the environment, because a proxy that is set for
- * other traffic would see the token.
+ * would carry the token to another host. No client reads the proxy settings of the environment, because a proxy that is
+ * set for other traffic would see the token. Only `fetch` reads them, if Node.js was started with
+ * `NODE_USE_ENV_PROXY=1`.
  *
- * An instance sends either calls or token requests, so these two have separate connections.
+ * Each instance sends either calls or token requests, so calls and token requests use separate connections.
  */
 export class Transport {
   #client: Promise<HttpClient> | undefined;
@@ -36,7 +37,10 @@ export class Transport {
     private readonly purpose: ConnectionPurpose,
   ) {}
 
-  /** Imports undici at the first request, if it is selected. If a request fails, resolves to an `HttpFailure`. */
+  /**
+   * Sends a request. Resolves with an `HttpFailure` if the request fails. The first request imports undici, if the
+   * option `adapter` selects undici.
+   */
   async send(request: HttpRequest): Promise<HttpResult> {
     this.#client ??= openClient(this.options, this.purpose);
     const headers = { 'accept-encoding': ACCEPT_ENCODING, ...request.headers };
@@ -48,7 +52,7 @@ export class Transport {
   }
 }
 
-/** For `token`, every request opens a new connection, so that it never waits for a call. */
+/** Purpose of a connection. Each token request opens a new connection, so that it never waits for a call. */
 export type ConnectionPurpose = 'calls' | 'token';
 
 interface HttpClient {
@@ -59,11 +63,14 @@ interface HttpClient {
 }
 
 /**
- * How long an idle connection is kept, in milliseconds. Common servers close idle connections after 5 s, and a POST on
- * a connection that is being closed has an unknown outcome. A limit below 5 s makes such outcomes rare.
+ * How long an idle connection is kept open, in milliseconds. Common servers close idle connections after 5 s, and a
+ * POST on a connection that is being closed has an unknown outcome. A limit below 5 s makes such outcomes rare.
  */
 const IDLE_MS = 4_000;
-/** Added to the time limit of a request for opening its connection, so that the request times out first. */
+/**
+ * Milliseconds by which the time limit for opening a connection is longer than the time limit of the request, so that
+ * the request times out first.
+ */
 const CONNECT_GRACE_MS = 1_000;
 
 async function openClient(
@@ -95,7 +102,7 @@ function undiciClient(
   };
   const agent = new Agent({
     ...(purpose === 'calls' ? keepAlive : { pipelining: 0 }),
-    // The signal of each request limits its time.
+    // undici's own time limits are off, because the signal of each request limits its time.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: (to, callback) => {
@@ -128,8 +135,8 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
       ),
     close: async () => {
       for (const agent of [agents.http, agents.https]) {
-        // When a connection closes, Node.js would open another one for the requests that waited, although they are
-        // aborted.
+        // When a connection closes, Node.js would open another one for the waiting requests, although these requests
+        // are aborted.
         agent.createConnection = (_, callback) => {
           callback?.(new Error('The agent is closed'), undefined!);
           return null;
@@ -140,7 +147,10 @@ function nodeClient(options: ResolvedApiOptions, purpose: ConnectionPurpose): Ht
   };
 }
 
-/** A request is unsent until the connection is open (for https: until the TLS handshake is done). */
+/**
+ * Sends a request with `node:http`. The request counts as unsent until the connection is open (for https: until the TLS
+ * handshake is done).
+ */
 function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promise<HttpResult> {
   const { method, url, body, signal } = request;
   // Node.js itself adds no `Content-Length` to a DELETE with a body.
@@ -164,7 +174,7 @@ function sendWithNode(request: HttpRequest, agents: Required<HttpAgents>): Promi
       if (!socket.connecting) open = true;
       else socket.once(opened, () => (open = true));
     });
-    // The socket of an agent may report no handshake.
+    // The socket of an application's agent may emit neither `connect` nor `secureConnect`.
     outgoing.once('finish', () => (open = true));
     outgoing.on('error', (error) =>
       resolve(failure('connection_failed', error, !open || neverConnected(error))),
@@ -189,13 +199,16 @@ function mayHaveBody(method: string, status: number, length: string | undefined)
   return method !== 'HEAD' && status !== 204 && status !== 304 && length !== '0';
 }
 
-/** `fetch` does not report whether it has sent anything, except for errors of DNS and `connect`. */
+/**
+ * Sends a request with `fetch`, which does not report whether it has sent anything, except for errors of DNS and
+ * `connect`.
+ */
 async function sendWithFetch(request: HttpRequest): Promise<HttpResult> {
   const { method, url, headers, body = null, signal } = request;
   try {
     const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' });
     const received = plainHeaders(Object.fromEntries(response.headers));
-    // `fetch` decompresses the body, but keeps the header.
+    // `fetch` decompresses the body, but does not remove the header `content-encoding`.
     if (decoderOf(received['content-encoding'])) delete received['content-encoding'];
     const stream = response.body ? Readable.fromWeb(response.body) : Readable.from([]);
     return await readResponse(request, response.status, received, stream);
@@ -227,7 +240,7 @@ function resultOf(
     return failure(reason, error, false, status);
   }
   if (success && !whole) return failure('response_too_large', undefined, false, status);
-  // A status other than 2xx is a result, even if its body cannot be read.
+  // A response with a status other than 2xx is not a failure, even if its body cannot be read.
   const body = error === undefined ? bytes : Buffer.alloc(0);
   return { kind: 'response', status, headers, body };
 }
@@ -250,12 +263,15 @@ function plainHeaders(headers: Headers): Record<string, string> {
 type Controller = Undici.Dispatcher.DispatchController;
 
 /**
- * One request through undici. The exchange collects the chunks of the body up to the limit, and uses a stream only if
- * the body is compressed. The request is unsent until undici starts to write it.
+ * One request through undici. The exchange collects the chunks of the response body up to the limit, and uses a stream
+ * only if the body is compressed. The request counts as unsent until undici starts to write it.
  */
 export class UndiciExchange implements Undici.Dispatcher.DispatchHandler {
   readonly #received = Promise.withResolvers<ResponseBody>();
-  /** undici's controller of the request. Set when there is a connection, before undici writes to it. */
+  /**
+   * undici's controller of the request. undici passes it when the request has a connection, before undici writes the
+   * request.
+   */
   #controller: Controller | undefined;
   #status = 0;
   #headers: Headers = {};
@@ -264,7 +280,7 @@ export class UndiciExchange implements Undici.Dispatcher.DispatchHandler {
   #decoder: Transform | undefined;
 
   readonly #dispatcher: Undici.Dispatcher;
-  // Private, because undici passes this object to the application's dispatcher.
+  // This field is private, because undici passes the exchange to the application's dispatcher.
   readonly #request: HttpRequest;
 
   constructor(dispatcher: Undici.Dispatcher, request: HttpRequest) {
@@ -272,7 +288,7 @@ export class UndiciExchange implements Undici.Dispatcher.DispatchHandler {
     this.#request = request;
   }
 
-  /** Call this method once. Never rejects. */
+  /** Sends the request. Call this method once. Never rejects. */
   async send(): Promise<HttpResult> {
     const { signal, method, url, headers, body = null } = this.#request;
     const abort = (): void => this.#abort();

@@ -7,8 +7,8 @@ const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * One company's credentials at the payments service. The service gives each company credentials of its own, and
- * different ones for sandbox and production.
+ * The credentials of one company at the payments service. Each company has its own credentials, and those for the
+ * sandbox and for production are different.
  */
 export interface Company {
   /**
@@ -21,9 +21,9 @@ export interface Company {
   /** Password of the token request. Not empty, without surrounding white space or quotes. */
   clientSecret: string;
   /**
-   * Secret that signs the webhook requests for this company, or several secrets, current first. All of them are
-   * accepted, so that a rotation loses no event. 1 to 10 secrets, none of them empty or surrounded by white space or
-   * quotes.
+   * Secret that signs the webhook requests for this company, or several secrets, current first. A signature with any of
+   * these secrets is accepted, so that no event is lost while you change the secret. 1 to 10 secrets, none of them
+   * empty or surrounded by white space or quotes.
    *
    * Two companies must not have the same secret, because an event for one company would be accepted for the other. If
    * two companies in a list have the same secret, the application does not boot; if a directory returns two such
@@ -37,9 +37,10 @@ export interface Company {
 /**
  * Finds a company in the application's own database.
  *
- * Results are cached: a failure for 1 s, a missing company or a company with a wrong id for 5 s, and a company for 60
- * s. For ids that never had a webhook request with a valid signature, the module makes at most
- * `webhook.maxLookupsPerSecond` lookups per second. Therefore, strangers cannot cause a query with every request.
+ * Results are cached: a failure for 1 s, a missing company or a company with a wrong id for 5 s, and a found company
+ * for 60 s. For ids that never had a webhook request with a valid signature, the module makes at most
+ * `webhook.maxLookupsPerSecond` lookups per second. Therefore, strangers cannot cause a database query with every
+ * request.
  *
  * @example
  * ```ts
@@ -88,7 +89,7 @@ export class SigningKey {
   }
 }
 
-/** `JSON.stringify` and `util.inspect` do not show the secrets. */
+/** A company with checked fields. `JSON.stringify` and `util.inspect` do not show its secrets. */
 export class ResolvedCompany {
   readonly #clientId: string;
   readonly #clientSecret: string;
@@ -230,7 +231,10 @@ export interface Companies {
 
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 
-/** The companies in the options. If there is only one company, {@link find} returns it for its id and for `default`. */
+/**
+ * The companies in the options. If there is only one company, {@link find} returns this company both for its own id and
+ * for `default`.
+ */
 export class ListedCompanies implements Companies {
   readonly #byId: ReadonlyMap<string, ResolvedCompany>;
   readonly ids: readonly string[];
@@ -259,11 +263,14 @@ export class ListedCompanies implements Companies {
 
 /**
  * Finds companies that have the same webhook secret, because an event of one company would be accepted for the other.
- * Stores no secret, only the signature of a random text with each secret. Each instance has its own text.
+ * Stores no secret, only the signature of a random text with each secret. Each instance creates its own random text.
  */
 export class SharedSecrets {
   readonly #text = randomBytes(32);
-  /** Ids of companies. The key is the signature with a secret, the value is the first company with this secret. */
+  /**
+   * The key is the signature of the random text with a secret. The value is the id of the first company with this
+   * secret.
+   */
   readonly #owners = new Map<string, string>();
 
   /** Adds a company. Returns the id of another company that has one of the same secrets, or `undefined`. */

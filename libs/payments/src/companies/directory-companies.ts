@@ -11,13 +11,16 @@ import type {
   ResolvedCompany,
 } from './company.js';
 
-/** How long each kind of result is cached. A company with a wrong id counts as not found. */
+/** How long each kind of lookup result is cached, in milliseconds. A company with a wrong id counts as not found. */
 const FOUND_MS = 60_000;
 const NOT_FOUND_MS = 5000;
 const FAILED_MS = 1000;
 
 const MAX_FOUND = 10_000;
-/** Maximum number of ids without a cached company: unfinished lookups, ids that no company has, and failures. */
+/**
+ * Maximum number of cached ids without a company, because the lookup is still running, has found no company, or has
+ * failed.
+ */
 const MAX_OTHERS = 1000;
 
 type LookupResult = Promise<ResolvedCompany | undefined>;
@@ -38,20 +41,23 @@ export interface LookupLimits {
    * with a valid signature.
    */
   readonly maxLookupsPerSecond: number;
-  /** Limits each lookup, and the time from the arrival of a webhook request to the end of its lookup. */
+  /**
+   * Time limit in milliseconds, both for each lookup and for the time from the arrival of a webhook request to the end
+   * of its lookup.
+   */
   readonly deadlineMs: number;
 }
 
 /**
- * Caches results as {@link CompanyDirectory} describes. Simultaneous calls for the same id share one lookup. Companies
- * have a separate cache, so that invented ids never displace a real company.
+ * Finds companies in the application's directory, and caches the results as the doc comment of {@link CompanyDirectory}
+ * describes. Simultaneous calls for the same id share one lookup. Found companies have a separate cache, so that
+ * invented ids never displace a real company.
  */
 export class DirectoryCompanies implements Companies {
   readonly ids = [];
   readonly #found = new Map<string, FoundEntry>();
   readonly #others = new Map<string, CacheEntry>();
-  // These fields are private, so that JSON.stringify and util.inspect do not show them, because they may contain
-  // secrets.
+  // These fields may contain secrets. They are private, so that JSON.stringify and util.inspect do not show them.
   readonly #directory: CompanyDirectory;
   readonly #defaults: CompanyDefaults;
   readonly #log: ThrottledLog;
@@ -80,7 +86,8 @@ export class DirectoryCompanies implements Companies {
     try {
       return await withTimeLimit(result, leftMs, this.runtime, tooLate);
     } catch (error) {
-      // Only the application's own calls get the error, because its message contains the id of another company.
+      // The response to a webhook request must not contain this error, because the message contains the id of another
+      // company.
       if (isUnknown(error)) return undefined;
       throw error;
     }
@@ -116,8 +123,8 @@ export class DirectoryCompanies implements Companies {
   /**
    * Returns the company that the directory has for this id, or `undefined` if it has none.
    *
-   * @throws PaymentsError `company_unknown` if the directory returns a company with another id;
-   *   `directory_unavailable` if it throws, takes longer than the limit, or returns an invalid company.
+   * @throws PaymentsError `company_unknown` if the directory returns a company with another id; `directory_unavailable`
+   *   if the directory throws, takes longer than the limit, or returns an invalid company.
    */
   async #ask(id: string): LookupResult {
     let returnedId: unknown;
@@ -191,7 +198,10 @@ export class DirectoryCompanies implements Companies {
   }
 }
 
-/** Adds an entry as the newest. If there are then more than `max` entries, removes the oldest and returns it. */
+/**
+ * Adds the newest entry to a cache. If the cache then has more than `max` entries, removes and returns the oldest
+ * entry.
+ */
 function addNewest<E>(cache: Map<string, E>, id: string, entry: E, max: number): E | undefined {
   cache.delete(id);
   cache.set(id, entry);
@@ -262,7 +272,7 @@ export class LookupBudget {
     if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(oldest!);
   }
 
-  /** Ends the exemption of an id. Call this method if the company does not exist any more. */
+  /** Removes an id from the exempt ids. Call this method if the company does not exist any more. */
   revoke(id: string): void {
     this.#verified.delete(id);
   }
@@ -272,7 +282,7 @@ const SECOND_MS = 1000;
 
 /** Gives at most `perSecond` permits within any period of one second, on the monotonic clock. */
 export class RateLimit {
-  /** A ring buffer of the times when the latest permits were taken. `#next` is the index of the oldest. */
+  /** A ring buffer of the times when the latest permits were taken. `#next` is the index of the oldest time. */
   readonly #taken: Float64Array;
   #next = 0;
 

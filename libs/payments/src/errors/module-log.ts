@@ -6,7 +6,10 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { describeError } from './payments-error.js';
 import { guard } from './unhandled-rejections.js';
 
-/** What a line is about. A caller can pass a whole delivery, because other properties are not logged. */
+/**
+ * What a log line is about. A caller can pass an object with more properties, such as a delivery, because the other
+ * properties are not logged.
+ */
 export interface LogSubject {
   readonly company?: string | undefined;
   /** Id of the event. */
@@ -19,10 +22,10 @@ export interface LogSubject {
  * that print JSON print the text and the fields.
  *
  * - Nest's `ConsoleLogger` prints text with `util.inspect`, and JSON with `JSON.stringify`.
- * - nestjs-pino copies the own properties. pino prints the property `msg` as the text of the line.
- * - nest-winston copies the own properties and reads `message`.
+ * - nestjs-pino copies the object's own properties. pino prints the property `msg` as the text of the line.
+ * - nest-winston copies the object's own properties and reads `message`.
  *
- * A logger of the application may expect a string, so all methods of strings work too.
+ * A logger of the application may expect a string, so all methods of strings work on this object too.
  */
 export class LogLine {
   readonly msg: string;
@@ -67,9 +70,12 @@ export class LogLine {
 // The methods of strings, such as includes(), work with any object whose toString() they can call.
 Object.setPrototypeOf(LogLine.prototype, String.prototype);
 
-/** The shortest time between two lines about one subject, in milliseconds. */
+/** The shortest time between two lines about the same subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
-/** Maximum number of subjects that are throttled separately. All further subjects share one line. */
+/**
+ * Maximum number of subjects that are throttled separately. All further subjects are throttled together, as one
+ * subject.
+ */
 const MAX_SUBJECTS = 100;
 const OTHERS = 'other subjects';
 
@@ -99,7 +105,7 @@ const MAX_LISTED = 10;
  * is called only if the line is logged.
  */
 export class ThrottledLog {
-  /** The subject with the oldest line first. */
+  /** The subjects in the order of their latest lines, the oldest first. */
   readonly #subjects = new Map<string, Subject>();
   #cancelTimer: (() => void) | null = null;
 
@@ -179,7 +185,7 @@ export class ThrottledLog {
 
 export type ThrottledLogRuntime = NonNullable<ConstructorParameters<typeof ThrottledLog>[1]>;
 
-/** The message about suppressed lines of several subjects, most lines first. */
+/** Returns the line that reports the suppressed lines of several subjects, the subject with the most lines first. */
 function summaryOf(subjects: readonly (readonly [string, Subject])[]): Line {
   const sorted = subjects.toSorted(([, a], [, b]) => b.suppressed - a.suppressed);
   const listed = sorted
@@ -197,7 +203,7 @@ function lineOf(text: string | LogLine, about: LogSubject = {}): string | LogLin
   return new LogLine(text, about);
 }
 
-/** Prints a warning of Node.js. The logger of the application is not used, because this logger has failed. */
+/** Prints a warning of Node.js. The logger of the application is not used, because it has failed. */
 const warn = (message: unknown): void => process.emitWarning(String(message), 'PaymentsWarning');
 const failures = new ThrottledLog({ warn, error: warn });
 

@@ -5,7 +5,7 @@ export function optionsInvalid(message: string, details?: ErrorOptions): Payment
   return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
 }
 
-/** The message describes the value without its content. */
+/** Creates the error for an option with a wrong value. The message describes the value without its content. */
 export function mustBe(name: string, expected: string, value: unknown, hint = ''): PaymentsError {
   return optionsInvalid(
     `"${name}" must be ${expected}; it is ${shown(value)}.${hint && ` ${hint}`}`,
@@ -21,13 +21,22 @@ export function shown(value: unknown): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
 
-/** Returns the default if the value is undefined. Throws `options_invalid` if the value is wrong. */
+/**
+ * Checks the value of an option. Returns the value, or the default if the value is undefined. Throws `options_invalid`
+ * if the value is wrong.
+ */
 export type OptionCheck<T> = (name: string, value: unknown) => T;
 
-/** With `satisfies OptionChecks<T>`, the compiler reports a field without a check. */
+/**
+ * One check for each field of the options `T`. With `satisfies OptionChecks<T>`, the compiler reports a field without a
+ * check.
+ */
 export type OptionChecks<T> = { readonly [K in keyof T]-?: OptionCheck<T[K] | undefined> };
 
-/** Throws for a field that is not in `known`, because a misspelt option must not silently keep its default. */
+/**
+ * Throws `options_invalid` for a field that is not in `known`. Otherwise, a misspelt option would silently keep its
+ * default.
+ */
 export function checkNames(prefix: string, given: object, known: object): void {
   for (const field of Object.keys(given)) {
     if (Object.hasOwn(known, field)) continue;
@@ -36,7 +45,10 @@ export function checkNames(prefix: string, given: object, known: object): void {
   }
 }
 
-/** The result is frozen and has every field of `checks`. A field without a check is an error. */
+/**
+ * Checks the fields of an options object. The result is frozen and has every field of `checks`. A field without a check
+ * is an error.
+ */
 export function checkFields<C extends Readonly<Record<string, OptionCheck<unknown>>>>(
   name: string,
   input: unknown,
@@ -64,7 +76,7 @@ interface WholeNumbers {
   readonly unit: string;
 }
 
-/** Without a default, the check returns `undefined` for a missing value. */
+/** Creates a check for a whole number. Without a default, the check returns `undefined` for a missing value. */
 export function whole(numbers: WholeNumbers & { default: number }): OptionCheck<number>;
 export function whole(numbers: WholeNumbers): OptionCheck<number | undefined>;
 export function whole({
@@ -81,7 +93,7 @@ export function whole({
   };
 }
 
-/** The first text is the default. */
+/** Creates a check for one of several texts. The first text is the default. */
 export function oneOf<T extends string>(...texts: readonly [T, ...T[]]): OptionCheck<T> {
   const [standard, ...others] = texts.map((text) => `'${text}'`);
   const list = `${[`${standard} (default)`, ...others.slice(0, -1)].join(', ')} or ${others.at(-1)}`;

@@ -36,7 +36,8 @@ export type PaymentsErrorCode =
   | 'payload_invalid'
   /**
    * The body has more than `webhook.bodyLimitBytes` bytes, or arrives in more than 4,096 chunks, most of them smaller
-   * than 64 bytes. Fix: raise the limit if the service really sends larger bodies; let the proxy buffer requests.
+   * than 64 bytes. Fix: raise the limit if the service really sends larger bodies. If the body has too many chunks,
+   * configure the proxy to buffer requests.
    */
   | 'payload_too_large'
   /**
@@ -57,8 +58,8 @@ export type PaymentsErrorCode =
   | 'request_rejected'
   /**
    * The webhook requests whose signature is not verified yet reached the limit `webhook.maxPending` or
-   * `webhook.maxPendingBytes`. Fix: admit only the addresses of the service, or raise the limits if the requests are
-   * genuine. The service does not promise to send these events again.
+   * `webhook.maxPendingBytes`. Fix: admit only requests from the addresses of the service, or raise the limits if the
+   * requests are genuine. The service does not promise to send these events again.
    */
   | 'webhook_busy'
   /**
@@ -84,14 +85,14 @@ export type PaymentsErrorCode =
   | 'directory_unavailable'
   /**
    * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message or
-   * the log names the error of the database; repair the database. After the repair, work continues without a restart.
-   * The service does not promise to send the event again.
+   * the log names the error of the database; repair the database. After the repair, the application continues without a
+   * restart. The service does not promise to send the event again.
    */
   | 'inbox_unavailable'
   /**
    * The memory inbox is full of events whose handlers have not finished, or too many events wait for the database of a
-   * durable inbox. Fix: find out what delays the handlers or the database. Replace the memory inbox by a durable one,
-   * or raise its `maxEvents` and `maxBytes`.
+   * durable inbox. Fix: find out what delays the handlers or the database. Replace the memory inbox by a durable inbox,
+   * or raise `maxEvents` and `maxBytes` of `memoryInbox()`.
    */
   | 'inbox_full'
   /**
@@ -214,8 +215,8 @@ export type PaymentsErrorCode =
   | 'aborted'
   /**
    * A call that changes something, or a COMMIT of the inbox, was sent and had no response. Fix: check with `GET
-   * /v1/transactions/{id}` whether the call had an effect before you repeat it. The inbox resolves the outcome of a
-   * COMMIT by itself.
+   * /v1/transactions/{id}` whether the call had an effect before you repeat it. The inbox itself finds out the outcome
+   * of a COMMIT.
    */
   | 'outcome_unknown'
   /** The response has more than `api.maxResponseBytes` bytes. Fix: request less at a time, or raise the limit. */
@@ -233,8 +234,8 @@ export type PaymentsErrorCode =
   | 'options_invalid'
   /**
    * The engine that `relay` or `source` uses has a setting that loses events, so the application does not start. Fix:
-   * the message names the setting and its value. Change it at the engine, or let the adapter create what it needs.
-   * With the option `setup: 'warn'` of the adapter, the application logs the setting and starts.
+   * the message names the setting and its value. Change the setting in the engine, or let the adapter create the stream
+   * or the queue. With the option `setup: 'warn'` of the adapter, the application logs the setting and starts.
    */
   | 'engine_unsafe'
   /**

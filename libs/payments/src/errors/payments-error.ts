@@ -22,7 +22,7 @@ export class PaymentsError extends Error {
   override readonly name: string = 'PaymentsError';
 
   constructor(
-    /** The cause of the error, for programs. */
+    /** Code of the cause, for programs. */
     readonly code: PaymentsErrorCode,
     message: string,
     /** `cause` is the error that caused this error. */
@@ -80,14 +80,14 @@ export function framesOf(thrown: unknown): string {
   return frames.map((frame) => `\n${frame}`).join('');
 }
 
-/** Matches the location at the end of a frame, without its line and column. */
+/** Matches the location at the end of a stack frame, without its line and column. */
 const LOCATION =
   /(?<=\(|at (?:async )?)(?:file:\/\/)?((?:\/|[A-Za-z]:[\\/])[^()]*?)(?=:\d+:\d+\)?$)/;
 
 /**
- * Returns the frames of a stack that are in the application's own files, one per line, for pages; empty if there are
- * none. Paths are relative to `directory`. Frames of Node.js and of `node_modules` are left out. At most 10 frames and
- * 1,000 characters. Never throws.
+ * Returns the stack frames that are in the application's own files, one per line; empty if there are none. The console
+ * shows them. Paths are relative to `directory`. Frames of Node.js and of `node_modules` are left out. At most 10
+ * frames and 1,000 characters. Never throws.
  */
 export function ownFramesOf(thrown: unknown, directory = process.cwd()): string {
   const own = stackOf(thrown).filter(

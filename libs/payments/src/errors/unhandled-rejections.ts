@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 
 type OnRejection = (reason: unknown) => void;
 
-/** The function that handles the rejections of promises that were started in an async context. */
+/** The function that gets the unhandled rejections of the promises that were started in the current async context. */
 const guards = new AsyncLocalStorage<OnRejection | undefined>();
 
 /**
@@ -16,21 +16,21 @@ export function guard<T>(onRejection: OnRejection, work: () => T): T {
 }
 
 /**
- * Returns a function that runs code in the async context in which `callersGuard()` was called. The module needs this
- * function for its own code in callbacks that a guarded function calls.
+ * Returns a function that runs code in the async context in which `callersGuard()` was called. The module uses the
+ * returned function for its own code in callbacks that a guarded function calls.
  */
 export function callersGuard(): <T>(work: () => T) => T {
   const outer = guards.getStore();
   return (work) => guards.run(outer, work);
 }
 
-/** Key that marks the listeners of all copies of this package in the process. */
+/** Key of a property that marks the listener of each copy of this package in the process. */
 const OURS = Symbol.for('nestjs-payments:unhandled-rejection');
 
 interface Listener {
   (reason: unknown): void;
   [OURS]: {
-    /** Whether the rejected promise was started by a function that this copy guards. */
+    /** Whether a function that this copy of the package guards has started the rejected promise. */
     owns(): boolean;
     /** Removes the listener until the next turn of the event loop. */
     pause(): void;

@@ -10,7 +10,7 @@ import type { StandardSchema } from './standard-schema.js';
 
 /**
  * The error for a delivery with an event type that the handler in this process does not handle. During a deployment,
- * two versions of a handler run at the same time, and the delivery was stored for the other version.
+ * two versions of a handler can run at the same time, and the delivery was stored for the other version.
  */
 export class OtherVersionError extends PaymentsError {
   /** Whether `thrown` is an OtherVersionError. Never throws. */
@@ -60,7 +60,8 @@ export class EventDispatcher {
         const { schema, data: type } = handler;
         const checked = schema ? validateData(schema, event) : type && parseData(type, event);
         const data = checked ? await checked : event.data;
-        // The time limit may have passed meanwhile. The handler must not run at the same time as the next attempt.
+        // The time limit may have passed during the check of the data. The handler must not run at the same time as the
+        // next attempt.
         if (checked) context.signal.throwIfAborted();
         // Each handler gets a frozen copy, so that no handler sees changes that another handler made to the event.
         const copy = Object.freeze({ ...event, data });

@@ -30,7 +30,7 @@ export const ADD_HANDLER =
 @Injectable()
 export class HandlerExplorer {
   readonly #logger = new ModuleLogger('PaymentHandlers');
-  /** The prototypes of all providers and controllers, with those that they inherit from. */
+  /** The prototypes of all providers and controllers, and the prototypes that these inherit from. */
   readonly #provided = new Set<unknown>();
 
   constructor(
@@ -41,7 +41,7 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry. Call this method once, after Nest has initialised every module.
+   * Adds all handlers to the registry. Call this method once, after Nest has initialised every module.
    *
    * @throws PaymentsError `handlers_invalid` if two handlers have the same name, or if Nest would never run a handler
    *   or one of its guards, pipes, interceptors or filters.
@@ -74,7 +74,10 @@ export class HandlerExplorer {
       );
   }
 
-  /** Logs each handler of the registry, with the one of the option `relay`, or a warning if there is none. */
+  /**
+   * Logs each handler of the registry, including the handler of the option `relay`. Logs a warning if there are no
+   * handlers.
+   */
   logHandlers(): void {
     for (const { name, patterns } of this.registry.all()) {
       this.#logger.log(`Payment handler ${name}: ${patterns.join(', ')}`, { handler: name });
@@ -122,7 +125,7 @@ const ENHANCERS: ReadonlyMap<string, string> = new Map([
  * provider that is a value or made by a factory, and silently skips an enhancer without an instance. A handler without
  * its guard would run for every event, so the application does not boot.
  *
- * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
+ * @throws PaymentsError `handlers_invalid`. The message names the guard, pipe, interceptor or filter, and the fix.
  */
 function assertEnhancers(host: NestHost, prototype: object, method: string, owner: string): void {
   const callback = (prototype as Record<string, object>)[method]!;
@@ -140,7 +143,7 @@ function assertEnhancers(host: NestHost, prototype: object, method: string, owne
       'handlers_invalid',
       `${name} is applied to the payment handler ${owner}.${method} and would never run, because Nest creates no ` +
         'instance of it for a provider that is a value or made by a factory (nor, in older releases, for a class ' +
-        `under a token). Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
+        `under a token). Pass an instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
 }

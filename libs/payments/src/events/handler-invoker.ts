@@ -18,7 +18,7 @@ import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 type Invoke = (event: PaymentEvent, context: PaymentEventContext) => Promise<unknown>;
 type Method = (...args: unknown[]) => unknown;
 
-/** `ExecutionContext.getType()` of guards, interceptors and filters on a payment handler. */
+/** The result of `ExecutionContext.getType()` in the guards, interceptors and filters of a payment handler. */
 export const PAYMENTS_CONTEXT = 'payments';
 
 /**
@@ -75,8 +75,8 @@ function createInvoke(
 }
 
 /**
- * Runs a handler with its filters. Nest assumes that every async filter has handled the error. Here, a filter has
- * handled the error only if it returns a truthy value or a promise of such a value.
+ * Returns a function that runs a handler with its filters. Nest assumes that every async filter has handled the error.
+ * Here, a filter has handled the error only if it returns a truthy value or a promise of such a value.
  */
 function withFilters(
   contexts: ExternalContextCreator,
@@ -121,7 +121,10 @@ function withFilters(
 /** Reflect key of a handler's parameters. Nest reads the parameters to run their pipes. */
 const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/** The event has the key of a request body, so that `@Body()` and `@Payload()` select the event. */
+/**
+ * Metadata key of the parameter for the event: the key of a request body, so that `@Body()` and `@Payload()` select the
+ * event.
+ */
 const EVENT_PARAM = `${BODY_PARAM}:0`;
 const CONTEXT_PARAM = 'context:1';
 
@@ -153,7 +156,10 @@ export function defineHandlerParams(target: object, method: string): void {
   Reflect.defineMetadata(HANDLER_PARAMS, params, target.constructor, method);
 }
 
-/** If `false`, Nest passes the arguments unchanged and does not iterate over the parameters for each delivery. */
+/**
+ * Whether Nest must resolve the parameters of a handler. If not, Nest passes the arguments unchanged and does not
+ * iterate over the parameters for each delivery.
+ */
 function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;
   // Undefined if the method was copied from another class, because the metadata stays with that class.
@@ -226,7 +232,10 @@ function recordError(thrown: unknown): void {
   if (attempt !== undefined) attempt.failure ??= { thrown };
 }
 
-/** Whether `second` is the first error, or has it as a cause, so that its description contains the first. */
+/**
+ * Whether `second` is the same error as `first`, or has `first` in its chain of causes. The description of `second`
+ * then contains that of `first`.
+ */
 function contains(second: unknown, first: unknown): boolean {
   try {
     let error = second;
@@ -241,7 +250,10 @@ function contains(second: unknown, first: unknown): boolean {
   return false;
 }
 
-/** The result is unrecoverable if one of the two errors is unrecoverable, so that the delivery becomes dead. */
+/**
+ * Creates an error that describes two errors. The result is unrecoverable if one of the two errors is unrecoverable, so
+ * that the delivery becomes dead.
+ */
 function bothErrors(first: unknown, second: unknown): Error {
   const [own, later] = [first, second].map((thrown) => describeError(thrown).slice(0, MAX_LENGTH));
   const message = `${own}. A filter or an interceptor of the handler then threw: ${later}`;

@@ -106,8 +106,8 @@ export function matchesPattern(pattern: string, eventType: string): boolean {
 }
 
 /**
- * @throws TypeError if `pattern` is not a string, is empty, is reserved, or has a `*` other than `*` itself or a final
- *   `.*`.
+ * @throws TypeError if `pattern` is not a string, is empty, is reserved, or contains a `*` that is not part of a final
+ *   `.*`. The pattern `*` itself is valid.
  */
 export function assertPattern(pattern: unknown): asserts pattern is string {
   const valid =

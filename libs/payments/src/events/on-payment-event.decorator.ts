@@ -19,8 +19,9 @@ export interface OnPaymentEventOptions<D extends object = object> {
   /**
    * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under this name. Default: the
    * event types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
-   * `payout.*|refund.*#book`. The default changes with the types and the method, so with a durable inbox, set a name
-   * before you change them.
+   * `payout.*|refund.*#book`. The default changes if the types or the method's name change. If you change them in an
+   * application with a durable inbox, set `name` to the earlier default, so that the stored deliveries still belong to
+   * the handler.
    */
   name?: string;
   /**
@@ -32,8 +33,8 @@ export interface OnPaymentEventOptions<D extends object = object> {
   /**
    * A schema of zod, valibot, arktype or any other library with Standard Schema 1, which `event.data` must match. The
    * handler then gets the output of the schema as `event.data`. If `data` does not match, the delivery becomes a dead
-   * letter at once, with the code `data_invalid` and the paths that do not match. Not together with `data`. Default:
-   * none.
+   * letter at once, with the code `data_invalid` and the paths that do not match. Cannot be combined with `data`.
+   * Default: none.
    */
   schema?: StandardSchema<D>;
   /**
@@ -59,12 +60,16 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
 }
 
 /**
- * Reflect key of {@link OnPaymentEventMetadata} on the method's function. The prototype has `true` under the same key and
- * the method's name, so that the explorer notices a later decorator that replaced the function.
+ * Key of the metadata of a handler ({@link OnPaymentEventMetadata}) on the function of the decorated method. On the
+ * prototype, the decorator also stores `true` under this key and the method's name, so that `HandlerExplorer` notices
+ * if a later decorator replaced the function.
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
-/** The decorated methods of each prototype in this process, to find classes that the application does not provide. */
+/**
+ * The names of the decorated methods of each prototype in this process, to find handlers in classes that the
+ * application does not provide.
+ */
 export const DECORATED = new Map<object, ReadonlySet<string>>();
 
 /** The event types that a pattern matches: the pattern itself, or any type if the pattern ends in `*`. */
@@ -74,14 +79,14 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to
  * methods of providers and controllers. You can apply the decorator several times to one method. Subclasses inherit the
  * handler; a method that overrides it needs its own decorator. If several classes inherit a handler, all but one of the
- * classes must override the method and give it another `name`. The module finds handlers when the application starts,
- * except those of lazily loaded modules.
+ * classes must override the method and give it another `name`. The module finds handlers when the application starts.
+ * It does not find handlers in lazily loaded modules.
  *
  * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
- * Each handler runs at most `concurrency` times at the same time in a process, and each attempt has `timeoutMs`, so a
- * slow handler does not delay other handlers. A handler never runs for two events with the same `data.transactionId` at
- * the same time.
+ * Each handler runs at most `concurrency` times at the same time in a process, and each attempt may take at most
+ * `timeoutMs`, so a slow handler does not delay other handlers. A handler never runs for two events with the same
+ * `data.transactionId` at the same time.
  *
  * An attempt succeeds when the returned promise resolves. The worker awaits the last value of a returned Observable; an
  * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method
@@ -110,12 +115,13 @@ export function OnPaymentEvent<
 }
 
 /**
- * Makes the method a handler of expected payments that become overdue. A payment is overdue if its `dueBy` has passed
- * or the schedule of its polls has ended, and neither a webhook request nor a poll has led to an event. Overdue does
- * not mean failed: an event that arrives later is handled as usual. The handler runs at least once per expectation,
- * through the inbox, with the retries, guards and limits of {@link OnPaymentEvent}. The event has the payload
- * {@link PaymentOverdueData}, and `context.source` is `overdue`. An event of the payment may arrive while the handler
- * runs or waits for a retry: `PaymentExpectations.get()` returns the current state.
+ * Makes the method a handler of expected payments that become overdue. A payment is overdue if neither a webhook
+ * request nor a poll has led to an event before `dueBy` or, without `dueBy`, before the end of its poll schedule.
+ * Overdue does not mean failed: an event that arrives later is handled as usual. The handler runs at least once per
+ * overdue expectation. The inbox stores the event for the handler, and retries, guards and limits apply as for
+ * {@link OnPaymentEvent}. The event has the payload {@link PaymentOverdueData}, and `context.source` is `overdue`. An
+ * event of the payment may arrive while the handler runs or waits for a retry: `PaymentExpectations.get()` returns the
+ * current state.
  *
  * @throws the same errors as {@link OnPaymentEvent}.
  * @example
@@ -180,8 +186,8 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
     throw new TypeError(
-      `@OnPaymentEvent is applied to ${String(method)}, which would never run: it is a static method, a method named ` +
-        'by a symbol, an accessor or a property. Apply it to a method of instances that is named by a string.',
+      `@OnPaymentEvent is applied to ${String(method)}, which would never run: it is a static method, an accessor, a ` +
+        'property, or a method whose name is a symbol. Apply it to an instance method whose name is a string.',
     );
   }
   return found;
@@ -199,7 +205,10 @@ const CHECKS = {
   retry: checkRetrySchedule,
 } satisfies OptionChecks<OnPaymentEventOptions>;
 
-/** @throws TypeError if two decorators of one method, which make one handler, set an option to different values. */
+/**
+ * @throws TypeError if two decorators of one method set the same option to different values, because they make one
+ *   handler.
+ */
 function mergeOptions(
   method: string,
   stacked: OnPaymentEventOptions,

@@ -19,7 +19,7 @@ export interface PaymentEventMap {
 
 /**
  * `data` of a `transaction.completed` event, as the service documents it. The module checks the `data` of a signed body
- * only if the handler names a DTO class (`data` of `@OnPaymentEvent`).
+ * only if `@OnPaymentEvent` has the option `data` or `schema`.
  */
 export type TransactionCompletedData = {
   /** Id of the transaction (UUID). */
@@ -40,7 +40,7 @@ export const TEST_EVENT_TYPE = 'webhook.test';
 /** A known event type, or any other string. */
 export type PaymentEventType = keyof PaymentEventMap | (string & {});
 
-/** The `data` of events of type `T`: its type in {@link PaymentEventMap}, or else an unknown object. */
+/** The `data` of events of type `T`: its type in {@link PaymentEventMap}, otherwise an object with unknown fields. */
 export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
   ? PaymentEventMap[T]
   : Record<string, unknown>;
@@ -64,7 +64,7 @@ export type PaymentOverdueData = {
   dueBy: string | null;
   /** When the expectation was stored, ISO 8601. */
   createdAt: string;
-  /** How many polls have ended. */
+  /** Number of polls of the payment that have ended. */
   polls: number;
   /**
    * `pending`: the customer has not paid. `unknown`: the last poll gave no usable result, so it is unknown whether the
@@ -117,8 +117,8 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /**
    * Returns whether a later event of the same transaction is already done for this handler: an event with the same
    * `data.transactionId` and a later timestamp. The service sends events in any order, so this event may be out of
-   * date. Each call reads the inbox; a later event whose body was pruned counts as done. Call the function before
-   * `commit`.
+   * date. Each call reads the inbox; a later event whose body the inbox has already deleted counts as done. Call the
+   * function before `commit`.
    *
    * @throws PaymentsError `inbox_unavailable`, or an error of the database driver, if the inbox cannot be read.
    */
@@ -184,7 +184,7 @@ const KEY_RULE = 'a string of 1 to 255 characters without control characters';
  * Parses the body of a webhook request into an event. Call this function on verified bytes only. Unknown fields are
  * ignored, a missing `metadata` becomes an empty object, and a `__proto__` key is dropped at every depth.
  *
- * @throws PaymentsError `payload_invalid`, naming the field and what it must be, never its value.
+ * @throws PaymentsError `payload_invalid`. The message names the field and what it must be, but not its value.
  */
 export function parseEnvelope(raw: Uint8Array): PaymentEvent {
   const body = parseJson(raw);
@@ -228,7 +228,7 @@ function dropProto(body: object): void {
   for (const value of Object.values(body)) if (isObject(value)) dropProto(value);
 }
 
-/** Returns the id of the transaction of an event; `null` if it has none. */
+/** Returns the transaction id of an event; `null` if the event has none. */
 export function transactionOf({ data: { transactionId } }: PaymentEvent): string | null {
   return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
 }

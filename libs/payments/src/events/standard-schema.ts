@@ -25,12 +25,12 @@ export type StandardSchemaResult<Output> =
       }[];
     };
 
-/** A plain name of a field. Any other key may be a value, for example a phone number that is a key of a record. */
+/** Matches a plain field name. Any other key may be a value, for example a phone number that is a key of a record. */
 const FIELD = /^[A-Za-z_$][\w$-]{0,63}$/;
 
 /**
- * Returns the paths of issues, such as `items[0].amount`, each once; `data` for the data itself. A key that is no plain
- * name of a field becomes `*`.
+ * Returns the path of each issue, such as `items[0].amount`, without duplicates. The path of an issue with the whole
+ * data is `data`. A key that is not a plain field name becomes `*`.
  */
 export function pathsOf(issues: NonNullable<StandardSchemaResult<unknown>['issues']>): string[] {
   const paths = issues.map(({ path = [] }) =>

@@ -40,8 +40,9 @@ const REQUEST_MS = 60_000;
 /** Time limit of `reconcile.find` before a request, in milliseconds. */
 const FIND_MS = 20_000;
 /**
- * A request that could begin only later is not sent, because the rest of {@link REQUEST_MS} is reserved for the
- * response.
+ * The latest time at which {@link PaymentExpectations.request} may begin its request to the service, in milliseconds
+ * after the method was called. After this time, the method sends nothing, because the rest of {@link REQUEST_MS} is
+ * reserved for the response.
  */
 const BEGIN_MS = 30_000;
 /** How long {@link PaymentExpectations.request} tries to store the transaction id while the store is down, in milliseconds. */
@@ -66,7 +67,7 @@ export interface ExpectOptions {
   readonly dueBy?: Date;
   /** Id of the company. Default: the application's only company, or `default`. */
   readonly company?: string;
-  /** Delays of the polls, in milliseconds; bounds and default: `reconcile.schedule`. */
+  /** Delays of the polls after the creation, in milliseconds. Bounds and default: those of `reconcile.schedule`. */
   readonly schedule?: readonly number[];
 }
 
@@ -78,8 +79,8 @@ export type RequestedPayment<R> =
       /** The id that `attach` returned; `null` if it returned none. */
       readonly transactionId: string | null;
       /**
-       * Whether the id was attached to the expectation. If not, there is no id, or attaching it failed, for example
-       * because the application has cancelled the expectation meanwhile. The reason for the failure is logged as an
+       * Whether the id was attached to the expectation. `false` if there is no id, or if the id could not be attached,
+       * for example because the application has cancelled the expectation meanwhile. The reason is then logged as an
        * error. Without an attached id, the module can find the transaction only by the reference, with
        * `reconcile.find`.
        */
@@ -110,10 +111,10 @@ export interface ExpectationKey {
 }
 
 /**
- * Expected payments. A webhook request may never arrive, and the service sends no webhook request for a declined
- * payment, so the module polls the service about each payment that the application expects. The polls end when an event
- * of the payment was received or the expectation is overdue. An event that a poll finds is stored, de-duplicated and
- * handled like the event of a webhook request.
+ * Manages expected payments. A webhook request may never arrive, and the service sends no webhook request for a
+ * declined payment, so the module polls the service about each payment that the application expects. The polls end when
+ * an event of the payment was received or the expectation is overdue. An event that a poll finds is stored,
+ * de-duplicated and handled like the event of a webhook request.
  *
  * @example
  * ```ts
@@ -145,8 +146,8 @@ export class PaymentExpectations {
   /**
    * Requests a payment. A crash or an error does not lose the payment, and a second click does not request the payment
    * again. Stores the expectation, calls `send`, and attaches the transaction id that `attach` reads from the response.
-   * After any error, and for a second click, call the method again with the same reference: this call sends a request
-   * only if no other request is under way or accepted.
+   * After any error, and for a second click, call the method again with the same reference: the new call sends a
+   * request only if no earlier request is still running or was accepted.
    *
    * The expectation stays stored if the payment may exist, so that a poll or a webhook request can fulfil it. The
    * expectation is cancelled only if this call created it and the error is one of {@link NOT_REQUESTED_CODES}. If the
@@ -157,7 +158,7 @@ export class PaymentExpectations {
    * If the transaction id cannot be stored within 10 s after a successful request, an error is logged. The result then
    * contains the id and `attached: false`: call {@link attach} with this id later.
    *
-   * @param payment give the service the same `reference`
+   * @param payment the expected payment; give the service the same `reference`
    * @param send requests the payment; its argument is the API of the company. The function should end within 60 s,
    *   because a second call treats the outcome of a longer request as unknown.
    * @throws what `send` and `attach` throw, and what `reconcile.find` throws. PaymentsError `outcome_unknown` if an
@@ -233,7 +234,7 @@ export class PaymentExpectations {
       response = await send(api);
     } catch (error) {
       const effect = changes.effectAfter(error, previous);
-      // If the store is down, the request becomes unknown when its lease ends.
+      // If the store is down, the outcome of the request becomes unknown when the lease of the request ends.
       await end(effect === 'never' && created ? 'cancelled' : effect).catch(() => {});
       throw error;
     }
@@ -303,10 +304,10 @@ export class PaymentExpectations {
   }
 
   /**
-   * Adds the transaction id to an expectation, once the service has returned it. Idempotent. From then on, only an
-   * event of this transaction fulfils the expectation. Resolves with
+   * Adds the transaction id that the service returned to an expectation. Idempotent. From then on, only an event of
+   * this transaction fulfils the expectation. Resolves with
    *
-   * - `attached`;
+   * - `attached` if the expectation has the id now;
    * - `conflict` if the expectation already has another id, which does not change, or if another expectation of the
    *   company has this id;
    * - `cancelled` if the expectation is cancelled and therefore not polled: call {@link expect} with the id if the
@@ -328,9 +329,9 @@ export class PaymentExpectations {
   }
 
   /**
-   * Ends a waiting or overdue expectation, for example because the customer cancelled: it is not polled any more, and
-   * counts and alerts do not include it. An event of the payment is still handled. Returns whether this call ended the
-   * expectation.
+   * Cancels a waiting or overdue expectation, for example because the customer cancelled the order. The module then
+   * stops polling the payment, and counts and alerts do not include the expectation. An event of the payment is still
+   * handled. Returns whether this call cancelled the expectation.
    *
    * @throws TypeError for a value out of bounds.
    */
@@ -341,7 +342,7 @@ export class PaymentExpectations {
       note = null,
       ...key
     }: Omit<ExpectationKey, 'reference'> & {
-      /** The person who ends the expectation, 1 to 100 characters. Default: the application. */
+      /** The person who cancels the expectation, 1 to 100 characters. Default: the application. */
       readonly by?: string | null;
       /** The reason, which `StoredExpectation.cancelled` and the console show, 1 to 500 characters. Default: none. */
       readonly note?: string | null;
@@ -408,9 +409,9 @@ export class PaymentExpectations {
 
   /**
    * Polls every waiting or overdue expectation that was created between `from` and `to`, for example after an outage.
-   * The polls of each company start at `reconcile.maxPollsPerSecond`. Returns two numbers: `expectations` is the number
-   * of these expectations, and `polls` is the number of polls that became due. An expectation whose poll is running
-   * already does not count in `polls`. In a dry run, `polls` is 0.
+   * For each company, `reconcile.maxPollsPerSecond` of these polls become due per second. Returns two numbers:
+   * `expectations` is the number of these expectations, and `polls` is the number of polls that became due. An
+   * expectation whose poll is running already does not count in `polls`. In a dry run, `polls` is 0.
    *
    * @throws TypeError for a value out of bounds. PaymentsError `options_invalid` without the option `reconcile`.
    * @example
@@ -431,7 +432,7 @@ export class PaymentExpectations {
     readonly to: Date;
     /** Default: all companies. */
     readonly company?: string;
-    /** Whether to count only, without making polls due. Default `false`. */
+    /** Whether the call only counts the expectations and makes no poll due. Default `false`. */
     readonly dryRun?: boolean;
   }): Promise<{ readonly expectations: number; readonly polls: number }> {
     const spacingMs = 1000 / this.#reconcile('sweep').maxPollsPerSecond;
@@ -502,7 +503,7 @@ export class PaymentExpectations {
   }
 
   /**
-   * Stores the transaction id. While the store is down, tries again for 10 s. Returns whether the id was stored. If
+   * Stores the transaction id. While the store is down, retries for 10 s. Returns whether the id was stored. If it was
    * not, logs the reason.
    */
   async #attach({ company, reference }: Required<ExpectationKey>, id: string): Promise<boolean> {
@@ -566,9 +567,9 @@ function assertTransactionId(value: unknown, name = '"transactionId"'): void {
 }
 
 /**
- * Codes of errors. Each proves that the service accepted no request, so no payment exists. After any other error of a
- * request, the payment may exist. For example, the payment may exist after a 408, 409 or 429, after a redirect, and
- * after every other status that the contract of the service does not show.
+ * The codes of the errors that prove that the service accepted no request, so that no payment exists. After any other
+ * error of a request, the payment may exist. For example, the payment may exist after a 408, 409 or 429, after a
+ * redirect, and after every other status that the contract of the service does not show.
  *
  * - `invalid_credentials`, `token_unavailable`: there was no token, so the request was not sent.
  * - `company_unknown`, `directory_unavailable`: the company has no credentials, or they could not be looked up, so the
@@ -590,7 +591,8 @@ export const NOT_REQUESTED_CODES: readonly PaymentsErrorCode[] = Object.freeze([
 
 /**
  * What is known about the effect of the calls that change something, from the best case to the worst. `never`: the
- * calls had no effect.
+ * calls had no effect. `answered`: the service responded with a status 4xx, which does not prove that the calls had no
+ * effect. `unknown`: anything else.
  */
 const EFFECTS = ['never', 'answered', 'unknown'] as const;
 type Effect = (typeof EFFECTS)[number];
@@ -607,9 +609,9 @@ const CHANGING: readonly string[] = ['post', 'put', 'patch', 'delete', 'request'
 
 /**
  * Wraps an API to record the effects of calls that change something. A request for a payment can consist of several
- * calls, and only the last of them fails. `effectAfter(error, before)` returns what is known about the effect after a
- * call that failed with this error. `before` is what was known before this call. It is needed, because the error can
- * prove that this call had no effect, but proves nothing about earlier calls.
+ * calls, and only the last of them fails. `effectAfter(error, before)` returns what is known about the effect of all
+ * calls after the last call failed with this error. `before` is what was known before the first of these calls. The
+ * error alone is not enough, because it proves nothing about the earlier calls.
  */
 function trackChanges(api: PaymentsApi): {
   readonly api: PaymentsApi;

@@ -9,7 +9,7 @@ const MAX_DELAY_MS = 365 * 24 * HOUR;
 const MIN_FACTOR = 0.9;
 const FACTORS = 0.2;
 
-/** Milliseconds after the creation of an expectation. */
+/** The default delays of the polls, in milliseconds after the creation of an expectation. */
 export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
   15_000,
   MINUTE,
@@ -23,9 +23,9 @@ export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
 type PollTimes = Pick<StoredExpectation, 'schedule' | 'dueBy' | 'createdAt'>;
 
 /**
- * Returns the milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the
- * schedule has ended. If the schedule has no further delay, or if the next delay ends after `dueBy`, the next poll
- * takes place at `dueBy`.
+ * Returns the milliseconds from now until the next poll. Returns `overdue` if `dueBy` has passed or, without `dueBy`,
+ * if the schedule has ended. If the schedule has no further delay, or if the next delay ends after `dueBy`, the next
+ * poll takes place at `dueBy`.
  *
  * Every poll of the schedule takes place, even if no process was running or a clock jumped. If polls are late, the wait
  * for the next poll is the difference between its delay and the previous delay in the schedule. Additional polls, for
@@ -104,7 +104,10 @@ export function isPollSchedule(value: unknown): value is readonly number[] {
   );
 }
 
-/** If there are limits of more companies than this, those of companies without polls are removed. */
+/**
+ * Maximum number of companies whose limits are stored. If there are more, the limits of the companies without running
+ * or postponed polls are removed.
+ */
 const MAX_COMPANIES = 1000;
 
 interface CompanyLimit {
@@ -140,7 +143,7 @@ export class PollLimits {
     const now = this.runtime.monotonic();
     const limit = this.#refilled(company, now);
     const { maxPollsPerSecond, concurrency } = this.limits;
-    // A postponed poll becomes due when its token is complete, except for rounding errors.
+    // A postponed poll becomes due when its token is complete. Because of rounding errors, 0.99 tokens are enough.
     if (limit.tokens > 0.99 && limit.running < concurrency && limit.refusedUntil <= now) {
       limit.tokens -= 1;
       limit.running += 1;

@@ -47,15 +47,15 @@ const BATCH = 10;
  * events.
  */
 const PACE_MS = 5;
-/** How long a suspect (see {@link Poller}) is postponed while another suspect runs, in milliseconds. */
+/** How long a suspect poll (see {@link Poller}) is postponed while another suspect poll runs, in milliseconds. */
 const SUSPECT_MS = 1000;
 /** Time limit of the calls of one poll, including `find` and `interpret`, in milliseconds. */
 const ASK_MS = 20_000;
-/** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and time for the store. */
+/** How long a claimed poll is leased, in milliseconds: {@link ASK_MS} and the time to store the result. */
 const POLL_LEASE_MS = 30_000;
 /**
- * Maximum number of consecutive polls of one payment that were interrupted by the end of their process. After this
- * number of polls, the module calls the service only in the last poll before the payment becomes overdue.
+ * Maximum number of consecutive polls of one payment during which the process exited. After this number of polls, the
+ * module calls the service for this payment only in the last poll before the payment becomes overdue.
  */
 const MAX_LOST = 3;
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -80,16 +80,16 @@ interface PollEnd {
   /** Milliseconds until the next poll of the payment; `null` if none is scheduled. */
   readonly nextPollInMs: number | null;
   /**
-   * No further poll of this company starts for this number of milliseconds, because the service responded with 429 and
-   * a `Retry-After`.
+   * Milliseconds for which no further poll of this company starts, because the service responded with 429 and a
+   * `Retry-After`; otherwise 0.
    */
   readonly refusedMs: number;
 }
 
 /**
- * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if a process has
- * ended while it ran this poll. Each process runs one suspect at a time, so that a poll that crashes processes
- * interrupts few other polls.
+ * Claims the polls that are due, and runs them, within limits for each company. A poll is a suspect if the process
+ * exited during the previous poll of the same payment. Each process runs at most one suspect at a time, so that a poll
+ * that makes its process crash interrupts few other polls.
  */
 @Injectable()
 export class Poller implements InboxCompanion {
@@ -197,8 +197,9 @@ export class Poller implements InboxCompanion {
   }
 
   /**
-   * Runs a claimed poll and settles it. If the signal is aborted, releases the poll. While the store is down, tries to
-   * settle the poll until the lease ends; the poll is then repeated. Never rejects.
+   * Runs a claimed poll and stores its result. If the signal is aborted, releases the poll, so that it is due again.
+   * While the store is down, retries to store the result until the lease of the poll ends; after that, the poll is
+   * repeated. Never rejects.
    */
   async poll(claimed: ClaimedPoll, signal: AbortSignal): Promise<PollEnd> {
     const { company, reference, transactionId } = claimed.expectation;
@@ -269,7 +270,7 @@ export class Poller implements InboxCompanion {
     };
   }
 
-  /** Assumes that the current poll finds no event. */
+  /** Returns the milliseconds until the next poll, or `overdue`, for the case that the current poll finds no event. */
   #next(expectation: StoredExpectation, elapsedMs: number): number | 'overdue' {
     const polls = expectation.polls + 1;
     return nextPollInMs(expectation, { polls, elapsedMs }, this.runtime.random());
@@ -345,12 +346,15 @@ export class Poller implements InboxCompanion {
       polls: polls + 1,
       lastResult,
     } satisfies PaymentOverdueData & { externalReference: string };
-    // A cancelled expectation that was opened again becomes overdue again.
+    // The id contains the creation time, because a cancelled expectation that was opened again can become overdue
+    // again.
     const id = idOf(OVERDUE_ID, `${reference}:${createdAt.getTime()}`);
     return this.#verified(company, 'overdue', { id, eventType: OVERDUE_EVENT_TYPE, data });
   }
 
-  /** Settles the poll. While the store is down, retries until the lease ends, and then rejects. */
+  /**
+   * Stores the result of a poll. While the store is down, retries until the lease of the poll ends, and then rejects.
+   */
   async #settle(
     settlement: Omit<PollSettlement, 'event'>,
     event: VerifiedEvent | null,
@@ -405,7 +409,7 @@ export class Poller implements InboxCompanion {
       const line = `A poll of ${nameOf(before)} gave no result, and is repeated by its schedule. ${detail}`;
       this.#throttled.warn(`unknown ${company}`, line, { company });
     }
-    // The receipt of an event is reported by the receiver.
+    // The receiver reports the receipt of an event.
     if (!changed || !this.observers.active || (state === 'fulfilled' && receipt !== null)) return;
     const { reference } = before;
     try {
@@ -428,9 +432,9 @@ export class Poller implements InboxCompanion {
 
 function lost({ lostPolls }: StoredExpectation): AskResult {
   const detail =
-    `The service was not asked, because the process ended during each of the last ${lostPolls} polls of this payment. ` +
-    'Find out whether "reconcile.interpret" or "reconcile.find" ends the process for this payment. Then poll it with ' +
-    'askNow() or sweep().';
+    `The service was not asked, because the process exited during each of the last ${lostPolls} polls of this ` +
+    'payment. Find out whether "reconcile.interpret" or "reconcile.find" makes the process exit for this payment. Then ' +
+    'poll it with askNow() or sweep().';
   return unknown(detail);
 }
 

@@ -136,8 +136,8 @@ function areEventTypes(types: unknown): types is readonly string[] {
 
 /**
  * Creates an `interpret` that reads the `status` of a transaction. For a listed status, the function returns an event
- * of the type listed for this status. The `data` of the event is the whole transaction, because both have the same
- * fields. Any other status is `pending`; a transaction without a status is `unknown`.
+ * of the type listed for this status. The `data` of the event is the whole transaction. Any other status is `pending`;
+ * a transaction without a status is `unknown`.
  *
  * @param eventTypes the event type of each final status
  * @throws TypeError if an event type is invalid, or if there is no event type.

@@ -92,8 +92,8 @@ export interface Reading {
 }
 
 /**
- * Reads a stream to its end, or until the body is larger than the limit of the buffer. After that the stream keeps
- * flowing and its data is dropped, until the caller destroys it.
+ * Reads a stream to its end, or until the body is larger than the limit of the buffer. After that, the stream keeps
+ * flowing and its data is dropped, until the caller destroys the stream.
  */
 export function readInto(
   buffer: BoundedBuffer,

@@ -38,12 +38,12 @@ export class Deadline {
     return this.#ended;
   }
 
-  /** Milliseconds until the time is over; negative after its end. */
+  /** Milliseconds until the time limit; negative after the time limit. */
   get remainingMs(): number {
     return this.#endsAt - this.#runtime.monotonic();
   }
 
-  /** Aborts the signal. Later calls do nothing, so `ended` is the first reason. */
+  /** Ends the deadline and aborts its signal. Later calls do nothing, so `ended` is the first reason. */
   end(reason: DeadlineEnd): void {
     if (this.#ended) return;
     this.#ended = reason;
@@ -125,8 +125,8 @@ export function abortableDelay(
 }
 
 /**
- * Repeats work of the store while it fails. Rejects with the last error if the signal is aborted, or if the next
- * attempt would begin after `endsAt` (on the monotonic clock).
+ * Repeats an operation of the store until it succeeds. Rejects with the last error if the signal is aborted, or if the
+ * next attempt would begin after `endsAt` (on the monotonic clock).
  */
 export async function retryUntil<T>(
   endsAt: number,

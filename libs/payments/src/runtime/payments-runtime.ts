@@ -1,6 +1,6 @@
 /**
- * Clocks, timers, randomness and the name of the environment. All code in this package uses this object instead of
- * those of Node.js, so that tests can control time and randomness.
+ * Clocks, timers, randomness and the name of the environment. All code in this package uses this object instead of the
+ * clocks and timers of Node.js, so that tests can control time and randomness.
  */
 export interface PaymentsRuntime {
   /** The wall clock, in milliseconds since the epoch. This clock may jump forwards and backwards. */
@@ -40,7 +40,10 @@ export const systemRuntime: PaymentsRuntime = Object.freeze({
 
 export const PAYMENTS_RUNTIME = Symbol('PAYMENTS_RUNTIME');
 
-/** The system's runtime, or the option `runtime`. Allows any delay, and calls back when the application closes. */
+/**
+ * Wraps the system's runtime or the option `runtime`. Allows delays of any length, and calls the callbacks of
+ * {@link onClose} when the application closes.
+ */
 export class ModuleRuntime implements PaymentsRuntime {
   readonly #closeCallbacks: (() => void)[] = [];
 
@@ -74,7 +77,7 @@ export class ModuleRuntime implements PaymentsRuntime {
     this.#closeCallbacks.push(callback);
   }
 
-  /** Called once, when the application has closed. */
+  /** Calls the callbacks of {@link onClose} once. The module calls this method when the application has closed. */
   close(): void {
     for (const callback of this.#closeCallbacks.splice(0)) callback();
   }

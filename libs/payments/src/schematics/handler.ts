@@ -15,7 +15,8 @@ export interface HandlerOptions {
 /**
  * Writes a handler and its test, and adds the handler to the providers of the nearest module.
  *
- * @throws Error if neither the handler's folder nor a folder above it contains a module file, or if a file exists.
+ * @throws Error if neither the handler's folder nor a folder above it contains a module file, or if a file that the
+ *   schematic would write already exists.
  */
 export function handler({ name, path, sourceRoot, flat, spec }: HandlerOptions): Rule {
   return (tree) => {

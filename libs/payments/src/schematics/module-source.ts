@@ -2,7 +2,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CallExpression, Expression, Node, SourceFile } from 'typescript';
 
-// The compiler of the application's Nest CLI. The application itself may use TypeScript 7, which has no such API.
+// The TypeScript compiler of the application's Nest CLI. The application itself may use TypeScript 7, which has no such
+// API.
 const cli = createRequire(join(process.cwd(), 'package.json')).resolve('@nestjs/cli/package.json');
 const ts = createRequire(cli)('typescript') as typeof import('typescript');
 
@@ -15,7 +16,7 @@ export function addImport(source: string, names: readonly string[], specifier: s
   return end === undefined ? `${line}\n${source}` : insert(source, end, `\n${line}`);
 }
 
-/** Returns the module specifier from which a file imports a name. */
+/** Returns the module specifier from which a file imports a name; `undefined` if the file does not import the name. */
 export function importedFrom(source: string, name: string): string | undefined {
   const declaration = parse(source)
     .statements.filter(ts.isImportDeclaration)
@@ -33,8 +34,8 @@ export function importedFrom(source: string, name: string): string | undefined {
 /**
  * Adds an element to an array of the metadata of `@Module()`. Changes nothing if the array contains the element.
  *
- * @throws Error if the file has no `@Module({ … })`, or if the property is not an array literal, or may be in an object
- *   that the literal spreads.
+ * @throws Error if the file has no `@Module({ … })`, if the property is not an array literal, or if the property may
+ *   come from an object that the metadata spread.
  */
 export function addToModule(
   source: string,
@@ -79,7 +80,7 @@ export function bootstrappedModule(source: string): string | undefined {
   return module !== undefined && ts.isIdentifier(module) ? module.text : undefined;
 }
 
-/** Whether a node calls a function, or one of the methods of an object. */
+/** Whether a node calls the function `name`, or a method of the object `name`. */
 function isCall(node: Node, name: string): node is CallExpression {
   if (!ts.isCallExpression(node)) return false;
   const callee: Expression = node.expression;

@@ -22,7 +22,7 @@ export interface NestAddOptions {
   readonly emulator: Flag;
 }
 
-/** A boolean. The flags of `@nestjs/cli` 11 with a value are texts. */
+/** A flag of the command line: a boolean, or a text, because `@nestjs/cli` 11 passes a flag with a value as a text. */
 type Flag = boolean | 'true' | 'false';
 
 const isSet = (flag: Flag): boolean => String(flag) === 'true';
@@ -31,7 +31,9 @@ const { version, peerDependencies } = createRequire(import.meta.url)('../../pack
   version: string;
   peerDependencies: Record<string, string>;
 };
-/** The versions of the packages that the schematic adds. For two majors of Nest, the first range belongs to Nest 11. */
+/**
+ * The version ranges of the packages that the schematic adds. If a package has two ranges, the first is for Nest 11.
+ */
 const VERSIONS: Readonly<Record<string, string>> = {
   ...peerDependencies,
   '@nestjs/config': '^4.0.0 || ^12.0.0',
@@ -45,7 +47,7 @@ const SQLITE_FILE = 'payments-inbox.db';
 /** Jest transforms these packages, because they are ES modules. */
 const JEST_PATTERN = '/node_modules/(?!(\\.pnpm|nestjs-payments[^/]*)/)';
 
-/** The names that a module imports, by module specifier. */
+/** The names that a file imports, by module specifier. */
 type Imports = Readonly<Record<string, readonly string[]>>;
 
 /** What the root module imports for each inbox, and the options of `PaymentsModule`. */
@@ -76,16 +78,18 @@ function durable(inbox: string, specifier: string, options: string) {
 }
 
 /**
- * Adds the module, a handler, its test and the settings to an application. Changes nothing that exists, so a second run
- * changes nothing.
+ * Adds the module, a handler, its test and the settings to an application. Does not change what the application already
+ * has, so a second run changes nothing.
  *
- * @throws Error if `main.ts` does not show the root module, or if the metadata of the root module are not literals.
+ * @throws Error if the root module cannot be found in `main.ts`, or if the metadata of the root module are not
+ *   literals.
  */
 export function nestAdd(options: NestAddOptions): Rule {
   return (tree, context) => {
     const { sourceRoot } = options;
     const module = rootModule(tree, sourceRoot);
-    // The package belongs to all applications of a monorepo, so only the source shows whether this one uses it.
+    // package.json belongs to all applications of a monorepo, so only the source code shows whether this application
+    // uses the package.
     const needsConfigModule = !mentions(tree.getDir(sourceRoot), '@nestjs/config');
     addPackages(tree, context, options);
     configureJest(tree, sourceRoot);
@@ -134,7 +138,7 @@ function register(
   });
 }
 
-/** The module that `main.ts` passes to `NestFactory`. */
+/** Returns the file of the module that `main.ts` passes to `NestFactory`. */
 function rootModule(tree: Tree, sourceRoot: string): string {
   const main = posix.join(sourceRoot, 'main.ts');
   const source = tree.exists(main) ? tree.readText(main) : '';
@@ -191,12 +195,12 @@ function addPackages(tree: Tree, context: SchematicContext, options: NestAddOpti
   if (installs) context.addTask({ toConfiguration: () => install });
 }
 
-/** The range of a package that fits a major of Nest. */
+/** Returns the version range of a package for a major version of Nest. */
 function rangeOf(name: string, major: number): string {
   return VERSIONS[name]!.split(' || ').at(major < 12 ? 0 : -1)!;
 }
 
-/** Lets Jest, which applications of `@nestjs/cli` 11 use, transform the packages. */
+/** Configures Jest to transform the packages of this project. Applications of `@nestjs/cli` 11 use Jest. */
 function configureJest(tree: Tree, sourceRoot: string): void {
   if (readManifest(tree).jest === undefined) return;
   const configure = (jest: JestConfig) => void (jest.transformIgnorePatterns ??= [JEST_PATTERN]);

@@ -41,8 +41,9 @@ function overwrite(tree: Tree, path: string, content: string): void {
 }
 
 /**
- * Adds the lines that a text file lacks, each below its comment. A line is not missing if the file has it with more
- * text at its end, such as `NAME=value` for `NAME=`, or as a comment. Creates the file if it does not exist.
+ * Adds the lines that a text file lacks, each below its comment. A line is not missing if a line of the file begins
+ * with the same text, such as `NAME=value` for `NAME=`, also if that line is a comment. Creates the file if it does not
+ * exist.
  */
 export function addLines(
   tree: Tree,
@@ -76,7 +77,10 @@ export function changeModule(tree: Tree, path: string, change: (source: string) 
   }
 }
 
-/** Returns how a file imports another file of the project. Only ES modules have a suffix. */
+/**
+ * Returns the module specifier with which a file imports another file of the project. The specifier ends in `.js` only
+ * if the project uses ES modules.
+ */
 export function relativeSpecifier(tree: Tree, from: string, to: string): string {
   const path = posix.relative(posix.join('/', posix.dirname(from)), posix.join('/', to));
   const suffix = readManifest(tree).type === 'module' ? '.js' : '';

@@ -24,16 +24,16 @@ import { WebhookRoutes } from '../webhook/webhook-routes.js';
 /** The names of the checks, in the order in which they run. */
 export const SETUP_CHECKS = ['settings', 'token', 'inbox', 'handlers', 'webhook'] as const;
 
-/** One line of a check of the setup. It contains no secret, no token and no payload. */
+/** One result of a check of the setup. It contains no secret, no token and no payload. */
 export interface SetupCheck {
   readonly name: (typeof SETUP_CHECKS)[number];
-  /** The company that was checked; `null` for `inbox` and `handlers`, and if no company was selected. */
+  /** The company that was checked; `null` for the checks `inbox` and `handlers`, and if no company was selected. */
   readonly company: string | null;
   /**
    * - `ok`: nothing to do.
-   * - `warning`: it may be wrong, see {@link fix}.
+   * - `warning`: the setup may be wrong, see {@link fix}.
    * - `failed`: payments do not work until {@link fix} is done.
-   * - `skipped`: it was not checked, because of the options or because another check failed.
+   * - `skipped`: the check did not run, because of the options or because another check failed.
    */
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
   /** What the check found, in one or two sentences. */
@@ -96,8 +96,8 @@ export class PaymentsSetup {
   ) {}
 
   /**
-   * Runs the checks one after the other, and yields each line as soon as its check has ended. Call it after the
-   * application has started. A failure is a line, not an error.
+   * Runs the checks one after the other, and yields the results of each check as soon as the check has ended. Call this
+   * method after the application has started. A failed check is a result, not an error.
    *
    * @throws TypeError if `timeoutMs` is out of bounds.
    */
@@ -127,7 +127,7 @@ export class PaymentsSetup {
     }
   }
 
-  /** Runs the checks in the background and logs each line, if the option `checkSetup` is set. */
+  /** Runs the checks in the background and logs each result, if the option `checkSetup` is set. */
   logAtBoot(): void {
     if (this.atBoot) void this.#log();
   }
@@ -169,7 +169,7 @@ export class PaymentsSetup {
     };
   }
 
-  /** The route to which the service must send the webhook requests of a company. */
+  /** Returns the route to which the service must send the webhook requests of a company. */
   #route(company: string): string {
     const [own, others] = this.routes.endpointPaths();
     if (own === undefined || others === undefined) return 'your own controller with WebhookGuard';
@@ -208,7 +208,10 @@ export class PaymentsSetup {
     };
   }
 
-  /** Registers a worker without handlers, which changes nothing else. The first heartbeat of a worker removes it. */
+  /**
+   * Tests that the store can be read and written: registers a worker without handlers and retires it at once. Nothing
+   * else changes. The next heartbeat of any worker removes the retired worker.
+   */
   async #write(): Promise<void> {
     await this.store.stats();
     const id = randomUUID();

@@ -40,7 +40,7 @@ export interface DeliverResponse {
  * With the memory inbox, the promise resolves after the handlers have run. With a durable inbox, the handlers run in the
  * background: wait for them with `settled(app)`.
  *
- * @param event a `paymentEvent()`, or the text or bytes of a whole request body, which are signed unchanged.
+ * @param event a `paymentEvent()`, or a whole request body as text or bytes, which is signed unchanged.
  * @throws TypeError if the application does not have the company, or if its webhook path is ambiguous.
  * @example
  * ```ts
@@ -99,7 +99,7 @@ function mergeHeaders(
  * Returns the path to which a company's webhook requests are posted: the path of the webhook endpoint or, with
  * `webhookPath: false`, of the application's own route under `WebhookGuard`. Includes global prefix and URI version.
  *
- * @param company `undefined` prefers a path without the parameter `:company`.
+ * @param company if `undefined`, a path without the parameter `:company` has priority.
  * @throws TypeError if the application has no webhook route, or several routes that match.
  */
 export function webhookPath(
@@ -150,7 +150,10 @@ async function sendInMemory(server: Server, request: SignedRequest): Promise<Del
   return parseResponse(Buffer.concat((await client.toArray()) as Buffer[]));
 }
 
-/** HTTP/1.0, so that the server sends the body without chunks and closes the connection at its end. */
+/**
+ * Returns the request line and the headers. The version is HTTP/1.0, so that the server sends the response without
+ * chunks and then closes the connection.
+ */
 function requestHead({ path, headers, body }: SignedRequest): string {
   const fields = Object.entries({
     ...headers,

@@ -30,8 +30,8 @@ export type PaymentEventArguments<T extends PaymentEventType> =
 /**
  * Builds a complete event, as a handler receives it and as the service sends it.
  *
- * For a `transaction.completed` event, `data` is merged over the data of a realistic payment with a new transaction id.
- * For any other type, `data` is used as given (default: an empty object).
+ * For a `transaction.completed` event, the fields of `data` replace those of a realistic payment with a new transaction
+ * id. For any other type, `data` is used as given (default: an empty object).
  *
  * @param type the event type. `PaymentEventMap` gives the type of `data`.
  * @param rest `data`, then `id` (default: a new UUID), `timestamp` (default: now) and `metadata` (default: empty).
@@ -102,7 +102,7 @@ export function handlerContext<Tx = unknown>(
   };
 }
 
-/** An event, or the text or bytes of a whole request body, which are signed unchanged. */
+/** An event, or a whole request body as text or bytes. A body is signed unchanged. */
 export type WebhookBody = PaymentEvent | string | Uint8Array;
 
 /** Secret and path for {@link signedRequest}. */

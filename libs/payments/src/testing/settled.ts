@@ -8,8 +8,8 @@ import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 /** Time limit of {@link settled}. */
 export interface SettledOptions {
   /**
-   * Milliseconds on the machine's clock, not on that of the `TestRuntime`. Default 4,000, which is less than the limit
-   * of Jest and Vitest.
+   * Time limit in milliseconds, on the machine's clock and not on the clock of the `TestRuntime`. Default 4,000, which
+   * is less than the time limit of a test in Jest and Vitest.
    */
   timeoutMs?: number;
 }
@@ -20,8 +20,8 @@ const POLL_MS = 10;
  * Resolves when no handler of the application runs, no delivery to its handlers is due, and no poll of an expected
  * payment runs or is due. Works with every inbox.
  *
- * The function does not wait for retries that are scheduled for later, nor for paused or dead deliveries. For these,
- * advance the time with `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
+ * The function does not wait for retries that are scheduled for later, nor for paused or dead deliveries. To run a
+ * retry, advance the time with `TestRuntime`. To check a paused or dead delivery, read it with `PaymentInbox.get()`.
  *
  * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, of up to 10 events each.
  * @example
@@ -46,10 +46,10 @@ export async function settled(
 }
 
 /**
- * Returns whether no delivery runs or is due. The three reads of the store are not one transaction, so the function
- * checks the first condition again at the end. First, no delivery may run. Second, no delivery may be due. Third, still
- * no delivery may run, and as many deliveries must be pending as before. If all three are true, no delivery ran or
- * became due between the first and the third read.
+ * Returns whether no delivery runs or is due. The function reads the store three times, and checks three conditions: no
+ * delivery runs; no delivery is due; still no delivery runs, and as many deliveries are pending as at the first read.
+ * The reads are not one transaction, so the third read repeats the first. If all three conditions are true, no delivery
+ * ran or became due between the first and the third read.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);

@@ -14,7 +14,9 @@ export interface TestRuntimeOptions {
   random?: number;
 }
 
-/** Turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run. */
+/**
+ * Number of turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run.
+ */
 const TURNS = 10;
 
 /**
@@ -82,7 +84,7 @@ export class TestRuntime implements PaymentsRuntime {
     this.#elapsed = end;
   }
 
-  /** If several timers have the same time, returns the one that was scheduled first. */
+  /** Returns the next due timer. If several timers have the same time, returns the one that was scheduled first. */
   #next(end: number): Timer | undefined {
     const due = [...this.#timers].filter(({ at }) => at <= end);
     return due.toSorted((a, b) => a.at - b.at)[0];

@@ -24,7 +24,7 @@ const GRACE_MS = 25;
  * and signatures.
  */
 export class PendingRequest {
-  /** Number of bytes that are buffered for its body. */
+  /** Number of bytes that are buffered for the body of this request. */
   bytes = 0;
   readonly #owner: PendingRequests;
   readonly #signatures: readonly Buffer[];
@@ -62,7 +62,10 @@ export class PendingRequest {
     if (!this.#rejection) this.#body = body;
   }
 
-  /** Sets how many bytes are buffered. Returns whether the limit of all pending requests allows these bytes. */
+  /**
+   * Sets how many bytes are buffered for this request. Returns whether the limit for the bytes of all pending requests
+   * allows it.
+   */
   reserve(bytes: number): boolean {
     return this.#owner.reserve(this, bytes);
   }
@@ -75,7 +78,10 @@ export class PendingRequest {
     this.#rejectionCallbacks.length = 0;
   }
 
-  /** Releases this request, drops its body and calls the callbacks. Does nothing after the release. */
+  /**
+   * Releases this request, drops its body and calls the callbacks of {@link onRejection}. Does nothing if the request
+   * is already released.
+   */
   reject(error: unknown): void {
     if (this.#released) return;
     const callbacks = [...this.#rejectionCallbacks];
@@ -86,7 +92,7 @@ export class PendingRequest {
     for (const callback of callbacks) callback(error);
   }
 
-  /** Registers a callback that {@link reject} calls. It is never called after the release of the request. */
+  /** Registers a callback that {@link reject} calls. The callback is never called after the release of the request. */
   onRejection(callback: (error: unknown) => void): void {
     if (!this.#released) this.#rejectionCallbacks.push(callback);
   }
@@ -105,15 +111,16 @@ export class PendingRequest {
  * with at most `webhook.maxPendingBytes` buffered bytes.
  *
  * If there are too many requests, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook
- * request takes a few milliseconds, so slow senders cannot cause its rejection.
+ * request takes a few milliseconds, so slow senders cannot cause the rejection of a valid request.
  */
 @Injectable()
 export class PendingRequests {
   /** The pending requests, the oldest first. */
   readonly #requests = new Set<PendingRequest>();
   /**
-   * The property of Express's or Node's request that refers to its pending request, from the middleware to the guard. A
-   * WeakMap would add an entry per request, and each entry costs time in every garbage collection.
+   * Key of the property with which the middleware passes the pending request to the guard, on the request object of
+   * Express or Node.js. A WeakMap would add an entry per request, and each entry costs time in every garbage
+   * collection.
    */
   readonly #key = Symbol('nestjs-payments: pending request');
   #bytes = 0;
@@ -146,7 +153,10 @@ export class PendingRequests {
     (request as Record<symbol, PendingRequest>)[this.#key] = pending;
   }
 
-  /** Returns the pending request of a request; `undefined` if the middleware did not run for the request. */
+  /**
+   * Returns the pending request that belongs to a request object; `undefined` if the middleware did not run for the
+   * request.
+   */
   attachedTo(request: unknown): PendingRequest | undefined {
     return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
   }
@@ -182,7 +192,8 @@ function webhookBusy(): PaymentsError {
 }
 
 /**
- * All requests share one error object. Every request closes, and a new error for each of them would capture a stack.
+ * The error for a request whose response has closed. All requests share this object: every response closes, and a new
+ * error for each would capture a stack.
  */
 const CLOSED = new RequestClosedError();
 
@@ -221,10 +232,10 @@ export class Admission {
   ) {}
 
   /**
-   * Resolves with the pending request when its body is read. The request stays pending until the caller releases it or
-   * the response closes.
+   * Runs the checks and reads the body of the request, then resolves with the pending request. The request stays
+   * pending until the caller releases it or the response closes.
    *
-   * @throws PaymentsError with the code of the rejection; or the error of the connection, if it closes.
+   * @throws PaymentsError with the code of the rejection. If the connection closes, the error of the connection.
    */
   async admit(unread: UnreadRequest): Promise<PendingRequest> {
     const { raw, request } = unread;
@@ -239,8 +250,8 @@ export class Admission {
     const check =
       before &&
       runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
-    // The request may be rejected before the check ends. Without this listener, a later rejection of the check would be
-    // unhandled.
+    // The request may be rejected before the check ends. Without this listener, a later rejection of the check's
+    // promise would be unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add(signatures);
@@ -288,7 +299,10 @@ export class Admission {
   }
 }
 
-/** Rejects encoded bodies, too, because the signature is over the bytes as sent. */
+/**
+ * Rejects a request whose content type is not JSON, and a request with an encoded (for example compressed) body,
+ * because the signature is over the bytes as sent.
+ */
 export function requirePlainJson(headers: IncomingHttpHeaders): void {
   const type = headers['content-type'];
   if (type !== 'application/json' && !isJson(type)) {
@@ -307,7 +321,7 @@ export function requirePlainJson(headers: IncomingHttpHeaders): void {
 }
 
 function isJson(contentType: unknown): boolean {
-  // Node.js keeps the first of several values; a serverless adapter may keep all of them.
+  // If a request has several Content-Type headers, Node.js keeps the first; a serverless adapter may keep all of them.
   const [first] = [contentType].flat();
   const [type = ''] = (headerText(first) ?? '').split(';');
   return type.trim().toLowerCase() === 'application/json';
@@ -511,10 +525,11 @@ function emitData(
 }
 
 /**
- * Ignores the rest of the body of a rejected request. If the connection were closed at once, the sender could not read
- * the response. Closes the connection if the sender does not stop within 5 s, or if it sends tiny chunks.
+ * Ignores the rest of the body of a rejected request. The connection stays open, so that the sender can read the
+ * response. Closes the connection if the sender does not stop sending within 5 s, or if it sends too many small chunks.
  *
- * @param body the request; if a hook of the application has replaced the request with another stream, this stream
+ * @param body the stream of the body: the request itself, or the stream with which a hook of the application has
+ *   replaced it
  */
 export function discardBody(
   request: IncomingMessage,

@@ -44,8 +44,8 @@ interface FastifyRequestLike {
 
 /**
  * Passes webhook requests through {@link Admission}, which reads the bytes of their body before any parser does. The
- * bodies of all other routes stay as they are. The middleware mounts itself as soon as the HTTP adapter exists, because
- * Nest mounts its own JSON parser before the middleware of any module.
+ * middleware does not read the bodies of other requests. The middleware mounts itself as soon as the HTTP adapter
+ * exists, because Nest mounts its own JSON parser before the middleware of any module.
  */
 @Injectable()
 export class RawBodyMiddleware {
@@ -104,7 +104,8 @@ export class RawBodyMiddleware {
     const { raw, params } = request;
     if (raw.method !== 'POST') return body;
     const company = companyParam(params);
-    // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
+    // Other code may have read the body already. A hook may have stored the bytes on Fastify's request, and an adapter
+    // of a serverless platform on Node's request.
     const readBefore = { rawBody: request.rawBody ?? raw.rawBody, body: raw.body };
     const response = reply.raw;
     const unread = { raw, company, body, readBefore, request, response };

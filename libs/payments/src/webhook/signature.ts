@@ -76,7 +76,8 @@ export function requireMatch(
 }
 
 /**
- * Returns the SHA-512 values in the header, at least one. Ignores malformed values if one is well-formed.
+ * Returns the SHA-512 values in the header, at least one. Ignores malformed values if at least one value is
+ * well-formed.
  *
  * @throws {@link PaymentsError} `signature_missing` or `signature_malformed`.
  */

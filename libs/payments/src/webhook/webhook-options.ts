@@ -18,9 +18,9 @@ export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
 /** The data of a webhook request that is available before its body is read. */
 export interface AdmissionRequest {
-  /** Id of the company in the path, or `default`. A company with this id may not exist. */
+  /** Id of the company in the path, or `default`. It is possible that no company has this id. */
   readonly company: string;
-  /** Path and query, as sent. */
+  /** Path and query of the request, as sent. */
   readonly url: string;
   /** Headers by lower-case name. The sender can set every header to any value. */
   readonly headers: Readonly<IncomingHttpHeaders>;
@@ -43,7 +43,7 @@ export interface AdmissionRejection {
   readonly status?: number;
   /** Value of the header `Retry-After`, in whole seconds, 0 to 86,400. Default: no such header. */
   readonly retryAfterSeconds?: number;
-  /** `message` in the body of the response. Default: a sentence about the rejection by the application. */
+  /** `message` in the body of the response. Default: `The application rejected the request.` */
   readonly message?: string;
 }
 
@@ -89,8 +89,8 @@ export interface WebhookOptions {
   bodyTimeoutMs?: number;
   /**
    * Maximum number of webhook requests whose signature is not verified yet. If a further request arrives, the response
-   * to the oldest pending request is 503. If all of them are younger than 25 ms, the response to the new request is 503
-   * instead. 1 to 100,000. Default 256.
+   * to the oldest pending request is 503. If all pending requests are younger than 25 ms, the response to the new
+   * request is 503 instead. 1 to 100,000. Default 256.
    */
   maxPending?: number;
   /**
@@ -138,7 +138,7 @@ export function resolveWebhookOptions(
   options: WebhookOptions = {},
   { deadlineMs }: Pick<ResolvedReceiveOptions, 'deadlineMs'>,
 ): ResolvedWebhookOptions {
-  // The limits for the bytes of all bodies and for the time must allow one body of the maximum size.
+  // The limit for the bytes of all pending bodies must allow at least one body of the maximum size.
   const limit = checkBodyLimit('webhook.bodyLimitBytes', options?.bodyLimitBytes);
   return checkFields('webhook', options, {
     before: optional<AdmissionCheck>('a function', (value) => typeof value === 'function'),
@@ -171,7 +171,9 @@ function checkMaxAge(name: string, value: unknown): number | false | undefined {
   throw mustBe(name, expected, value, hint);
 }
 
-/** One leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`. */
+/**
+ * Returns the path with one leading slash: `/webhooks/payments` for `webhooks/payments`. Returns `null` for `false`.
+ */
 export function resolveWebhookPath(path: string | false = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';

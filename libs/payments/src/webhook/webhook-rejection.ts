@@ -12,7 +12,10 @@ export interface WebhookResponse {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** `request_rejected` is missing, because the check `webhook.before` chooses its status. */
+/**
+ * The HTTP status of the response to a rejected webhook request, by error code. `request_rejected` is missing, because
+ * the check `webhook.before` chooses the status of its rejections.
+ */
 export const REJECTION_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   signature_missing: 401,
   signature_malformed: 401,
@@ -32,7 +35,7 @@ export const REJECTION_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   deadline_passed: 503,
 };
 
-/** `Retry-After` of the errors whose cause usually ends within seconds. */
+/** The `Retry-After` in seconds, for the errors whose cause usually ends within seconds. */
 const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
   directory_unavailable: 1,
   webhook_busy: 1,
@@ -53,7 +56,7 @@ export class AdmissionCheckError extends PaymentsError {
 
 /**
  * The error for a webhook request that ended before its signature was verified, because the sender closed the
- * connection or other code of the application responded. No response can or must be sent, so this error is not logged.
+ * connection or other code of the application responded. No response can be sent any more, so this error is not logged.
  */
 export class RequestClosedError extends Error {
   constructor() {
@@ -119,7 +122,7 @@ export class RejectionLog {
     const { code } = error;
     const unread = code === 'raw_body_unavailable';
     const message = unread ? RAW_BODY_UNAVAILABLE : error.message;
-    // Each status that the application's own check returns is logged separately, because it has another cause.
+    // Each status that the application's own check returns is logged separately, because each status has its own cause.
     const [subject, reason] =
       error instanceof AdmissionCheckError
         ? [`${code} ${error.status}`, error.reason]

@@ -63,7 +63,10 @@ export class WebhookRoutes implements OnModuleInit {
     });
   }
 
-  /** With the global prefix: one path without a company (for `default`), and one with `/:company`. */
+  /**
+   * Returns the paths of the module's own webhook route, with the global prefix: one path without a company (for the
+   * company `default`), and one path with `/:company`. Empty if the option `webhookPath` is `false`.
+   */
   endpointPaths(): string[] {
     if (this.endpoint === null) return [];
     const path = this.#withPrefix(this.endpoint, '', RequestMethod.POST);
@@ -154,7 +157,10 @@ function joinPaths(...parts: unknown[]): string {
   return `/${segments.filter((segment) => segment !== '').join('/')}`;
 }
 
-/** The properties of Fastify's reply that the webhook requests use. The package does not depend on Fastify. */
+/**
+ * The properties of Fastify's reply that the module uses to respond to webhook requests. The package does not depend on
+ * Fastify.
+ */
 export interface FastifyReplyLike {
   readonly raw: ServerResponse;
   code(status: number): FastifyReplyLike;

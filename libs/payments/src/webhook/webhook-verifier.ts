@@ -23,7 +23,10 @@ import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 import { RejectionLog } from './webhook-rejection.js';
 
-/** Fastify's request has Node's request as `raw`. */
+/**
+ * The properties of a request of Express or Fastify that the module reads. Fastify's request has Node's request as
+ * `raw`.
+ */
 export interface WebhookRequest {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -50,10 +53,11 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns the event of a webhook request. The path parameter `company` names the company. The default company is
-   * `default`.
+   * Returns the event of a webhook request. The path parameter `company` names the company. Without this parameter, the
+   * company is `default`.
    *
-   * @throws PaymentsError with the code of the rejection, which is logged; or the error of the connection, if it closes.
+   * @throws PaymentsError with the code of the rejection, which the method also logs. If the connection closes, the
+   *   error of the connection.
    */
   async verify(request: WebhookRequest): Promise<VerifiedEvent> {
     const pending = this.pending.attachedTo(request) ?? this.pending.attachedTo(request.raw);
@@ -79,8 +83,8 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns the result that the admission of a request would have had. Used for a request that did not pass the
-   * admission, because `WebhookGuard` is a global guard and the module did not know the route.
+   * Returns what {@link Admission} would have returned for a request. Used for a request without admission: if
+   * `WebhookGuard` is a global guard, the module does not know the route of the request.
    */
   #withoutAdmission({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
@@ -123,8 +127,8 @@ function rawBodyUnavailable(): PaymentsError {
 
 /**
  * The headers that are stored with an event: the documented headers, except for the signature, and the headers that
- * identify the request in a log or a trace. The list is explicit, so that no credential and no address of a person is
- * stored.
+ * identify the request in a log or a trace. The list is explicit, so that no credentials and no IP addresses of people
+ * are stored.
  */
 const STORED_HEADERS = [
   'content-type',
@@ -138,8 +142,8 @@ const STORED_HEADERS = [
 const MAX_HEADER_LENGTH = 256;
 
 /**
- * Returns the headers to store, by lower-case name, without control characters and cut at 256 characters. A header of a
- * type without text is left out, so that no header can make a verified webhook request fail.
+ * Returns the headers to store, by lower-case name, without control characters and cut at 256 characters. A header
+ * whose value has no text form is left out, so that no header can make a verified webhook request fail.
  */
 export function storedHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const stored: Record<string, string> = {};

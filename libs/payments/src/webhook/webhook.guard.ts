@@ -17,12 +17,13 @@ export interface VerifiedRequest {
  * (`webhookPath: false`). The path parameter `:company` of the route names the company. After the guard, the request has
  * the property `verifiedEvent`, and its `body` is the parsed envelope.
  *
- * The guard needs no flag in main.ts, because the module finds the routes that the guard protects and keeps the raw
- * bytes of their requests. Apply the guard to the controller or the method. The module cannot find the routes of a
- * global guard. The guard responds with 405 to every request except a POST.
+ * You do not have to set Nest's option `rawBody` in main.ts, because the module finds the routes that the guard
+ * protects and keeps the raw bytes of their requests. Apply the guard to the controller or the method. The module
+ * cannot find the routes of a global guard. The guard responds with 405 to every request except a POST.
  *
- * `PaymentInbox.receive()` throws `PaymentInboxError`, to which Nest's exception filter responds with 503. If you write
- * your own filter, it must not respond with 2xx, because the service would then not send the event again.
+ * If the inbox cannot store the event, `PaymentInbox.receive()` throws `PaymentInboxError`, and Nest's exception filter
+ * responds with 503. If you write your own filter, it must not respond with 2xx, because the service would then not
+ * send the event again.
  *
  * @example
  * ```ts
