@@ -40,7 +40,7 @@ export function engineLog(): ThrottledLog {
 }
 
 /**
- * Reports a setting of the engine that loses events: with `setup` `warn` as a warning, otherwise as an error.
+ * Reports a setting of the engine that loses events: logs a warning if `setup` is `warn`; otherwise throws.
  *
  * @param text names the setting, its effect and the fix
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
@@ -55,7 +55,7 @@ export function reportUnsafe(
 }
 
 /**
- * Waits for the end of a connection. Never rejects.
+ * Waits until `work`, which closes a connection, has ended. Never rejects.
  *
  * @returns whether `work` resolved or rejected within `ms` milliseconds
  */
@@ -68,8 +68,8 @@ export function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean>
 }
 
 /**
- * Replaces an error of a client by one that contains only its reason, because the error may contain a request. Does not
- * replace an error of the module.
+ * Replaces an error of a client library by an error that contains only the reason, because the original error may
+ * contain a request. Does not replace an error of the module.
  *
  * @param reasonOf returns the reason, without a secret or the content of a message
  */
@@ -100,8 +100,8 @@ export class InProgress<M> {
   /**
    * Counts a message as in progress until `settled` ends.
    *
-   * @param settled stores the message and sends the result to the engine. Its errors are ignored, because the engine
-   *   delivers a message again that is not acknowledged
+   * @param settled stores the message and sends the result to the engine. Errors of this promise are ignored: if a
+   *   message is not acknowledged, the engine delivers the message again
    */
   add(message: M, settled: Promise<unknown>): void {
     const ended = (): void => void this.#settling.delete(message);
@@ -120,8 +120,9 @@ export class InProgress<M> {
 }
 
 /**
- * A connection to an engine that all calls of an adapter share. Connects with the first call of {@link get}, and with the
- * next one after the connection was ended. If it cannot connect, calls within the next second reject with the same error.
+ * A connection to an engine that all calls of an adapter share. The first call of {@link get} connects. After a
+ * connection has ended, the next call connects again. If a call cannot connect, all calls within the next second reject
+ * with the same error.
  */
 export class SharedConnection<T extends object> {
   #opening: Promise<T> | undefined;
@@ -153,7 +154,8 @@ export class SharedConnection<T extends object> {
   }
 
   /**
-   * Closes the connection. If a connection is being opened, does not wait for it: it is closed as soon as it is open.
+   * Closes the connection. If a connection is being opened, does not wait for this connection, which is closed as soon
+   * as it is open.
    */
   async close(): Promise<void> {
     this.#closed = true;

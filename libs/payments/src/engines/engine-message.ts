@@ -15,7 +15,7 @@ interface ReceivedFacts {
 
 /**
  * Creates the message of an event. Signs the body with the current webhook secret of the company, because the inbox
- * stores no signature, and polls have none.
+ * stores no signature, and an event that a poll found has no signature.
  *
  * @throws PaymentsError `company_unknown` if the company does not exist any more; `directory_unavailable`.
  */

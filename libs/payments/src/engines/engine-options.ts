@@ -4,9 +4,9 @@ import type { OptionCheck, OptionChecks } from '../errors/option-checks.js';
 /** The options that all adapters have. */
 export interface EngineOptions {
   /**
-   * The name of this worker service: 1 to 64 of `A-Z a-z 0-9 _ -`. Each service takes every event. The processes of one
-   * service have the same name and share the events, so two different services must not have the same name. Required
-   * for the option `source` of the module.
+   * The name of this worker service: 1 to 64 of `A-Z a-z 0-9 _ -`. Each worker service takes every event. The processes
+   * of one worker service have the same name and share the events, so two different worker services must not have the
+   * same name. Required for the option `source` of the module.
    */
   service?: string;
   /**
@@ -35,7 +35,7 @@ export const ENGINE_CHECKS = {
   verify: flag(true),
 } satisfies OptionChecks<EngineOptions>;
 
-/** Check of the names of services, for an engine that needs a queue for each service. Default: none. */
+/** Check of the names of worker services, for an engine that needs a queue for each worker service. Default: none. */
 export const SERVICES: OptionCheck<readonly string[]> = (name, value = []) => {
   if (Array.isArray(value) && value.every((one) => isText(one, SERVICE))) {
     return Object.freeze([...(value as readonly string[])]);
@@ -44,8 +44,8 @@ export const SERVICES: OptionCheck<readonly string[]> = (name, value = []) => {
 };
 
 /**
- * Creates the check of an object with options of a client library. The library checks the options in this object.
- * Default: none.
+ * Creates the check of an option that is an object with the options of a client library. The library checks the fields
+ * of this object. Default: none.
  */
 export function clientOptions<T extends object>(): OptionCheck<T | undefined> {
   return optional('an object with options of the connection', (value) => typeof value === 'object');
@@ -63,7 +63,11 @@ export function matching(expected: string, pattern: RegExp): OptionCheck<string>
   };
 }
 
-/** Returns the name of the service. Call this function in `consume`. */
+/**
+ * Returns the name of the worker service. Call this function in `consume`.
+ *
+ * @throws PaymentsError `options_invalid` if the name is not set.
+ */
 export function requireService(service: string | undefined): string {
   if (service !== undefined) return service;
   throw optionsInvalid('"source" needs the option "service", the name of this worker service.');

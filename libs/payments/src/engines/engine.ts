@@ -49,13 +49,13 @@ export type EngineAttributes = Readonly<Record<string, string>> & {
   // `subject` is the id of the transaction, and `traceparent` the trace of the handover; both may be missing.
 };
 
-/** The options of both functions of the port. */
+/** The options of `EventRelay.publish` and `MessageSource.consume`. */
 export interface EngineCall {
   /** Aborted when the result is not needed any more: the attempt took too long, or the application closes. */
   readonly signal: AbortSignal;
 }
 
-/** The part of an engine that both sides have. */
+/** The methods that a relay and a source have in common. */
 interface EngineConnection {
   /**
    * Connects to the engine and checks its settings, or creates them. Called once, at boot. If the engine cannot be
@@ -71,25 +71,25 @@ interface EngineConnection {
   status?(): Promise<EngineStatus>;
   /**
    * Closes the connection. Called once: when all calls of the other functions have ended, or when `worker.drainMs` has
-   * passed. Calls that are still running must then end.
+   * passed. Calls that are still running must end when this method is called.
    */
   close?(): Promise<void>;
 }
 
-/** What an engine reports about the messages of the service. A relay reports only that it is connected. */
+/** What an engine reports about the messages of a worker service. A relay reports only that it is connected. */
 export interface EngineStatus {
   /**
-   * Messages that wait for the service at the engine, including messages that wait for a retry. Some engines also count
-   * the messages that are being stored.
+   * Number of messages that wait at the engine for the worker service, including messages that wait for a retry. Some
+   * engines also count the messages that are being stored.
    */
   readonly lag?: number;
-  /** Messages of the service at the engine's place for dead letters. */
+  /** Number of messages of the worker service at the engine's place for dead letters. */
   readonly deadLetters?: number;
 }
 
 /**
  * Hands events over to an engine; the option `relay` of the gateway. Each adapter package exports a function that
- * creates one, such as `jetStream()`.
+ * creates a relay, such as `jetStream()`.
  *
  * @example
  * ```ts
@@ -117,9 +117,10 @@ export interface MessageSource extends EngineConnection {
    */
   readonly verify?: boolean;
   /**
-   * Takes messages from the engine and calls `store` for each. Acts on the result of `store` as {@link StoreOutcome}
-   * says. Limits how many calls of `store` are in progress. When the signal is aborted, takes no further message, waits
-   * for the calls in progress, and resolves. Rejects if the connection is lost; the module then calls it again.
+   * Takes messages from the engine and calls `store` for each. Then does with the message what the result of `store`
+   * says; see {@link StoreOutcome}. Limits how many calls of `store` are in progress. When the signal is aborted, takes
+   * no further message, waits for the calls in progress, and resolves. Rejects if the connection is lost; the module
+   * then calls this method again.
    */
   consume(store: StoreMessage, options: EngineCall): Promise<void>;
 }

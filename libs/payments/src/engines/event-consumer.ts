@@ -17,13 +17,16 @@ import type { MessageSource, StoreOutcome, TakenMessage } from './engine.js';
 import { openEngine } from './engine-connection.js';
 import { toEvent } from './engine-message.js';
 
-/** Nest injection token of the option `source`, or `null`. */
+/** Nest injection token of the option `source`. The value is `null` if the option is not set. */
 export const MESSAGE_SOURCE = Symbol('PAYMENTS_MESSAGE_SOURCE');
 
 /** Backoff of the connection to the engine, and of messages that could not be stored. */
 const ENGINE_BACKOFF = Object.freeze({ firstMs: 1000, maxMs: 30_000 });
 
-/** The errors of a message that can be stored later. After every other `PaymentsError`, the message is rejected. */
+/**
+ * The codes of the errors after which the same message can be stored later. After every other `PaymentsError`, the
+ * message is rejected.
+ */
 const RETRIED: ReadonlySet<string> = new Set([
   'directory_unavailable',
   'inbox_unavailable',
@@ -69,7 +72,7 @@ export class EventConsumer {
 
   /**
    * Takes no further message. Resolves when all messages in progress are stored or returned to the engine, or after
-   * `worker.drainMs`. The engine delivers a message again that was not acknowledged by then.
+   * `worker.drainMs`. If a message was not acknowledged in this time, the engine delivers the message again.
    */
   async stop(): Promise<void> {
     this.#stop.abort();
@@ -94,7 +97,7 @@ export class EventConsumer {
       }
       if (signal.aborted) return;
       const waitMs = this.#backoff.nextMs();
-      const line = `No messages are taken from the engine; the next attempt is in ${waitMs} ms. ${reason}`;
+      const line = `No messages are taken from the engine; the module tries again in ${waitMs} ms. ${reason}`;
       this.#log.warn('consume', line);
       await abortableDelay(waitMs, this.runtime, signal);
     }

@@ -11,10 +11,10 @@ import type { EventRelay } from './engine.js';
 import { openEngine } from './engine-connection.js';
 import { toMessage } from './engine-message.js';
 
-/** Nest injection token of the option `relay`, or `null`. */
+/** Nest injection token of the option `relay`. The value is `null` if the option is not set. */
 export const EVENT_RELAY = Symbol('PAYMENTS_EVENT_RELAY');
 
-/** Name of the handler that hands events over. Its deliveries are stored under this name. */
+/** Name of the handler that hands events over. The deliveries of this handler are stored under this name. */
 export const RELAY_HANDLER = 'relay';
 
 /**

@@ -40,12 +40,15 @@ import { StoredBodies } from './store/body-codec.js';
 export interface ListQuery extends EventFilter {
   /**
    * Selects only events with a delivery whose last error is in the same group as this error; see
-   * {@link PaymentInbox.failures}. If `handler` or `state` is set, this delivery must match it. The page is first read
-   * without this field. Events without such a delivery are then removed, so the page may have fewer events than
-   * `limit`.
+   * {@link PaymentInbox.failures}. If `handler` or `state` is set, the delivery must match these fields too. The inbox
+   * reads a page without this filter, and then removes the events that have no such delivery, so the page may have
+   * fewer events than `limit`.
    */
   readonly error?: string;
-  /** Whether the newest or the oldest received events are first. Default `newest`. */
+  /**
+   * Whether the list begins with the event that was received last, or with the event that was received first. Default
+   * `newest`.
+   */
   readonly order?: 'newest' | 'oldest';
   /** Maximum number of events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;
@@ -54,8 +57,8 @@ export interface ListQuery extends EventFilter {
 }
 
 /**
- * The API of the inbox, which receives verified events, returns the state of their deliveries, and redrives, skips and
- * pauses deliveries.
+ * The API of the inbox, which receives verified events, returns the state of their deliveries, redrives and skips
+ * deliveries, and pauses handlers.
  *
  * @example
  * ```ts
@@ -91,18 +94,18 @@ export class PaymentInbox {
 
   /**
    * Resolves once the event is safe: it is stored durably or, if the inbox is not durable, its handlers have succeeded.
-   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes before that,
-   * the inbox still stores or handles the event.
+   * The response to the webhook request may be 2xx only after the event is safe. If the deadline passes before the
+   * event is safe, the call rejects, but the inbox continues to store or handle the event.
    *
    * @throws PaymentInboxError with the code `inbox_unavailable` (the store is down, or the application is closing),
-   *   `inbox_full`, `handlers_failed` or `deadline_passed`. The response must then be 503, so that the sender sends the
-   *   event again.
+   *   `inbox_full`, `handlers_failed` or `deadline_passed`. After such an error, the response must be 503, so that the
+   *   sender sends the event again.
    */
   receive(verified: VerifiedEvent): Promise<InboxReceipt> {
     return this.receiver.receive(verified);
   }
 
-  /** The optional guarantees of the inbox in use. */
+  /** The optional guarantees that the inbox of this application gives. */
   get capabilities(): InboxCapabilities {
     return this.store.capabilities;
   }
@@ -127,11 +130,12 @@ export class PaymentInbox {
   /**
    * Removes a handler from the inbox if no running process has registered it. The handler gets no deliveries of new
    * events, and its pending and dead deliveries are skipped. If a process registers the handler later, the handler is
-   * added again and gets the events that are received after that. If a call fails, call the method again to skip the rest.
+   * added again and gets the events that are received from that moment on. If a call fails, call the method again to
+   * skip the other deliveries.
    *
-   * @returns the number of skipped deliveries; `null` if a running process has the handler, so that nothing was
-   *   changed.
-   * @throws TypeError for a handler of the module itself.
+   * @returns the number of skipped deliveries; `null` if nothing was changed, because a running process has registered
+   *   the handler.
+   * @throws TypeError if `name` is the name of a handler of the module itself.
    */
   async forgetHandler(name: string): Promise<number | null> {
     if (isReserved(name))
@@ -143,15 +147,16 @@ export class PaymentInbox {
 
   /**
    * Returns the event with this id, with its body, its headers, and the state and history of each delivery; `undefined`
-   * if the id is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
+   * if the inbox has no event with this id. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError`
+   * gives the reason.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.bodies.show(await this.store.find(company, id));
   }
 
   /**
-   * Returns the events whose transaction id or reference is exactly `payment`, with the state and history of each
-   * delivery, their repeats and headers, but without their bodies. The newest are first, at most 100.
+   * Returns the events whose transaction id or reference is exactly `payment`, at most 100, the newest first. Each
+   * event contains its headers, its repeats, and the state and history of each delivery, but not its body.
    */
   async eventsOf(payment: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent[]> {
     return this.store.eventsOf(company, payment);
@@ -184,19 +189,21 @@ export class PaymentInbox {
   }
 
   /**
-   * Returns the failed deliveries that are pending, running or dead, grouped by handler, state and error. Errors that
-   * differ only in ids and numbers are one group; numbers from 100 to 599 are compared, because they may be an HTTP
-   * status. Reads at most the 10,000 newest failed deliveries. To change the deliveries of one group, call
-   * {@link redrive} or {@link skip} with its `handler` and `error`.
+   * Returns the deliveries that are pending, running or dead and have at least one attempt that failed or was lost,
+   * grouped by handler, state and error. Errors that differ only in ids and numbers are in one group. However, errors
+   * with different numbers from 100 to 599 are in different groups, because such a number may be an HTTP status. Reads
+   * at most the 10,000 newest of these deliveries. To change the deliveries of one group, call {@link redrive} or
+   * {@link skip} with its `handler` and `error`.
    */
   async failures(): Promise<Failures> {
     return this.#failures.list();
   }
 
   /**
-   * Stores a note on a group of {@link failures} and replaces an earlier one. Pass the group as the operator saw it: if
-   * the group then has more deliveries, or a delivery has failed later than `newestAt`, the group is `changed`. The note
-   * is kept for 90 days. With the note `null`, deletes the note of the group.
+   * Stores a note on a group of {@link failures}, and replaces an earlier note. Pass the group as the operator saw it.
+   * If the group later has more deliveries than `count`, or one of its deliveries fails after `newestAt`,
+   * {@link failures} returns the note with `changed: true`. The inbox stores the note for 90 days. If `note` is `null`,
+   * this method deletes the stored note of the group.
    *
    * @throws TypeError if `note` or `who` is out of bounds.
    */
@@ -218,9 +225,10 @@ export class PaymentInbox {
   }
 
   /**
-   * Returns the processes that run, and those that ended or were lost within the last hour: their handlers, the webhook
-   * requests that they accepted and rejected, which webhook secret verified last, and the payments service as they see
-   * it. The process that is asked is the first.
+   * Returns the processes that run, and the processes that closed or were lost within the last hour. For each process,
+   * returns its handlers, the numbers of webhook requests that it accepted and rejected, when each webhook secret last
+   * verified a request, and the results of its calls to the payments service. The process that runs this method is the
+   * first.
    */
   async processes(): Promise<InboxProcess[]> {
     return this.reports.list();
@@ -239,14 +247,15 @@ export class PaymentInbox {
   }
 
   /**
-   * Starts a redrive that makes the matching events due at a rate, and resolves when it is stored. One process works on
-   * it. If that process closes or dies, another process continues within about `worker.leaseMs`. With
-   * `worker.background: false`, a process works on it only during {@link runDue}. Events that are received after the
-   * start, and deliveries that are attempted or skipped after it, are not redriven, so each delivery is redriven at most
-   * once. Everything else is as with {@link redrive}.
+   * Starts a redrive that makes the deliveries of the matching events due, `ratePerSecond` events per second. Resolves
+   * when the redrive is stored. One process works on the redrive. If that process closes or dies, another process
+   * continues the redrive within about `worker.leaseMs`. With `worker.background: false`, a process works on the
+   * redrive only during {@link runDue}. The redrive ignores events that are received after its start, and deliveries
+   * that are attempted or skipped after its start, so it redrives each delivery at most once. In all other respects, it
+   * works like {@link redrive}.
    *
-   * @throws TypeError for a handler that no process has registered, an invalid rate or time, or a query of more than
-   *   20,000 characters.
+   * @throws TypeError if no process has registered a handler of the query, if the rate or a time is invalid, or if the
+   *   query has more than 20,000 characters as JSON.
    * @example
    * ```ts
    * const { id } = await inbox.startRedrive({ handler: 'transaction.completed#markPaid' }, { ratePerSecond: 10 });
@@ -260,18 +269,18 @@ export class PaymentInbox {
   }
 
   /**
-   * Returns the redrives that {@link startRedrive} started, in any process, the last started first: at most the 100 that
-   * changed last. A redrive is listed for 30 days after its end.
+   * Returns the redrives that {@link startRedrive} started in any process, at most the 100 that changed last. The list
+   * begins with the redrive that was started last. The inbox stores a redrive for 30 days after the redrive has ended.
    */
   async redriveJobs(): Promise<RedriveJob[]> {
     return this.jobs.list();
   }
 
   /**
-   * Stops a redrive, in whatever process it runs. Events that are due already still run, and at most one more batch,
-   * about a second of events, becomes due.
+   * Stops a redrive, whichever process works on it. The deliveries that the redrive has already made due still run. The
+   * redrive makes at most one more batch due, with the events of about one second.
    *
-   * @returns whether it was running
+   * @returns whether the redrive was running
    */
   async stopRedrive(id: string): Promise<boolean> {
     return this.jobs.stop(id);
@@ -309,11 +318,11 @@ export class PaymentInbox {
   }
 
   /**
-   * Pauses a handler, or all handlers with `*`, in every process: no process claims its deliveries. Running attempts
-   * continue, and events are still received. `@payments/poll` and `*` also pause the polls of expected payments. A pause
-   * replaces an earlier pause of the same handler. {@link stats} returns the pauses.
+   * Pauses a handler in every process, or all handlers if `handler` is `*`. No process claims deliveries of a paused
+   * handler. Running attempts continue, and events are still received. `@payments/poll` and `*` also pause the polls of
+   * expected payments. A pause replaces an earlier pause of the same handler. {@link stats} returns the pauses.
    *
-   * @throws TypeError if no process has registered a handler of that name, or a fact is out of bounds.
+   * @throws TypeError if no process has registered a handler of that name, or a field of `facts` is out of bounds.
    */
   async pause(handler = '*', facts: PauseFacts = {}): Promise<void> {
     const { who, reason, until } = facts;
@@ -336,8 +345,9 @@ export class PaymentInbox {
   }
 
   /**
-   * Undoes {@link pause} for a handler, or for `*`. Deliveries that became due during the pause run with the handler's
-   * `concurrency`, the earliest due first, and delay no other handler.
+   * Ends the pause of a handler. With `*`, ends the pause of all handlers, but not the pauses of single handlers.
+   * Deliveries that became due during the pause run with the handler's `concurrency`, the earliest due first, and delay
+   * no other handler.
    */
   async resume(handler = '*'): Promise<void> {
     await this.store.pause(handler, false);
@@ -345,9 +355,10 @@ export class PaymentInbox {
   }
 
   /**
-   * Records what an operator did in the audit trail, which all processes share and which survives a restart. The inbox
-   * records nothing by itself: the console records the actions of its operators, and an application records what its
-   * own pages do. The last 10,000 actions and the last 10,000 views are kept for 90 days.
+   * Adds what an operator did to the audit trail. All processes share the audit trail. If the inbox is durable, the
+   * audit trail survives a restart. The inbox adds no entries by itself: the console adds the actions of its operators,
+   * and an application must add the actions on its own pages. The inbox stores the last 10,000 actions and the last
+   * 10,000 views of payloads for 90 days.
    *
    * If the process can die during an action, record the action twice. Before the action, record it with an `error` that
    * says that the result is not known. After the action, record the result, with the id of the first entry as
@@ -373,7 +384,7 @@ export class PaymentInbox {
 
   /**
    * Deletes one batch of old events now, according to `worker.retainEventsMs` and `worker.retainIdsMs`. Each process
-   * does this every minute by itself, unless `worker.background` is `false`.
+   * also deletes old events every minute, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000
    * @returns how many events it changed; if the number is `limit`, there may be more old events.

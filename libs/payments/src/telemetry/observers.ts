@@ -55,7 +55,7 @@ export interface ObserverInfo {
     /** The cause, and usually the fix, as in the response or the log. */
     readonly message: string;
   };
-  /** A worker service took a message from its engine, and stored, returned or rejected it. */
+  /** A worker service took a message from its engine, and then acknowledged, returned or rejected the message. */
   messageTaken: {
     /**
      * `acknowledged`: the event is stored. `retried`: the event could not be stored, and the engine delivers the message
@@ -67,7 +67,7 @@ export interface ObserverInfo {
     /** How often the engine has delivered the message, including this time; at least 1. */
     readonly deliveries: number;
   };
-  /** A handler starts. */
+  /** An attempt started: the module is about to call the handler. */
   attemptStarted: {
     readonly company: string;
     readonly eventId: string;
@@ -85,10 +85,11 @@ export interface ObserverInfo {
     /**
      * - `done`: the handler succeeded, and the delivery is done.
      * - `failed`: the delivery runs again in `retryInMs`.
-     * - `dead`: the last attempt failed.
+     * - `dead`: the attempt failed, and the delivery has no attempts left or the error is an `UnrecoverableError`.
      * - `released`: the attempt is not counted, because the application closes or another version of the handler is
      *   needed.
-     * - `lost`: the outcome was not stored, because the lease was lost or the store was down when the application closed.
+     * - `lost`: the outcome was not stored, because the lease was lost or the store was down when the application
+     *   closed.
      */
     readonly outcome: 'done' | 'failed' | 'dead' | 'released' | 'lost';
     /** From the start of the attempt until its outcome was stored, in milliseconds. */
@@ -105,14 +106,14 @@ export interface ObserverInfo {
     /** The innermost 10 lines of the error's stack, each after a line break; empty without a stack. */
     readonly stack: string;
   };
-  /** The last attempt of a delivery failed, so an operator has to act. Called after `attemptEnded`. */
+  /** A delivery became dead, so an operator has to act. Called after `attemptEnded`. */
   deliveryDead: ObserverInfo['attemptEnded'];
   /**
    * `PaymentInbox.redrive()` or a batch of `PaymentInbox.startRedrive()` changed deliveries. Also called if the redrive
    * failed after some changes.
    */
   deliveriesRedriven: {
-    /** The selected company and handler; `null` if any or several are selected. */
+    /** The company and the handler that the query selects. `null` if the query selects any of them, or several. */
     readonly company: string | null;
     readonly handler: string | null;
     readonly events: number;
@@ -125,7 +126,7 @@ export interface ObserverInfo {
     readonly errorCode: PaymentsErrorCode | null;
     readonly durationMs: number;
   };
-  /** A call of the payments service ended, with all its attempts. */
+  /** A call to the payments service ended, including its retries. */
   apiCallEnded: {
     readonly company: string;
     /** HTTP method, in capitals. */
@@ -145,15 +146,18 @@ export interface ObserverInfo {
     readonly durationMs: number;
   };
   /**
-   * The schedule of an expected payment ended without an event. Not called if the store fails or the process ends right
-   * afterwards, so use `PaymentExpectations.counts()` for alerts.
+   * An expected payment became overdue, because no event arrived. Not called if the store fails or the process exits
+   * right after this change, so use `PaymentExpectations.counts()` for alerts.
    */
   expectationOverdue: {
     readonly company: string;
     readonly reference: string;
     readonly transactionId: string | null;
   };
-  /** An event arrived for an expected payment. Not called if the store fails or the process ends right afterwards. */
+  /**
+   * An event arrived for an expected payment. Not called if the store fails or the process exits right after it stored
+   * the event.
+   */
   expectationFulfilled: ObserverInfo['expectationOverdue'] & {
     readonly by: 'webhook' | 'poll';
     readonly eventId: string;
@@ -169,7 +173,7 @@ export interface ObserverInfo {
 /**
  * Observes what the module does, for an error tracker, alerts or metrics: see the option `observers`. Implement the
  * methods you need; {@link ObserverInfo} describes when each is called and what it gets. The module does not wait for a
- * returned promise. An observer that throws or rejects is logged, at most once a minute, and changes nothing else.
+ * returned promise. If an observer throws or rejects, the module logs the error, at most once a minute, and continues.
  *
  * @example
  * ```ts
@@ -189,7 +193,7 @@ export type TracedOperation =
       'durationMs' | 'status' | 'handlers'
     >)
   /**
-   * `traceparent` is that of the span that received the event. Both `traceparent` and `eventType` are `null` if the
+   * `traceparent` is the trace context of the span of the receipt. Both `traceparent` and `eventType` are `null` if the
    * event could not be read.
    */
   | ({
@@ -257,7 +261,7 @@ export interface ObservedInbox {
 
 /**
  * A {@link PaymentsObserver} that also traces and measures the module: the result of `openTelemetry()`. Internal:
- * applications see only the type of the observer.
+ * applications see only the type {@link PaymentsObserver}.
  */
 export interface PaymentsInstrumentation extends PaymentsObserver {
   /** Called when the application has started. The returned function is called when the application closes. */
@@ -279,7 +283,7 @@ export interface OperationEnd<R> {
 }
 
 /**
- * Calls the observers of the application. An error of an observer is logged, and changes nothing else.
+ * Calls the observers of the application. If an observer fails, the module logs the error and continues.
  *
  * Test {@link active} before you create an object for {@link notify}, so that no object is created if there are no
  * observers.
@@ -289,7 +293,7 @@ export class Observers implements OnModuleInit {
   active = false;
   /** The first observer that can start spans. */
   #tracer: PaymentsInstrumentation | undefined;
-  /** Counts for operators. They are complete without observers, too. */
+  /** Counts for operators, which are also complete if there are no observers. */
   readonly facts: ProcessFacts;
   #observers: readonly PaymentsInstrumentation[] = [];
   readonly #detach: (() => void)[] = [];
@@ -350,8 +354,8 @@ export class Observers implements OnModuleInit {
   /**
    * Runs `work` in a span, if an observer traces, and passes the trace context of the span to `work`. Then calls
    * `ended` with the result, or with what `work` threw. `ended` notifies the observers, and returns the result of the
-   * span. Returns or throws what `work` does. Calls of the service are observed even without observers, because
-   * operators see their results.
+   * span. Returns or throws what `work` does. Calls `ended` for a call to the service even without observers, because
+   * operators see the results of these calls.
    */
   async observe<R>(
     operation: TracedOperation,

@@ -34,15 +34,15 @@ export interface RequestCounts {
 export interface CompanyFacts {
   readonly company: string;
   /**
-   * The accepted webhook secrets, current first. The id is 16 bits of a hash, so that processes can compare secrets. It
-   * does not reveal the secret. `verifiedAtMs` is the time of the last request that was verified with the secret, in
-   * milliseconds since the epoch; `null` if no request has been verified with it since `secretsSinceMs`. Empty for a
+   * The accepted webhook secrets, current first. The id is 16 bits of a hash, so that processes can compare secrets,
+   * and does not reveal the secret. `verifiedAtMs` is the time of the last request that was verified with the secret,
+   * in milliseconds since the epoch; `null` if no request has been verified with it since `secretsSinceMs`. Empty for a
    * company of a directory until its first verified request.
    */
   readonly secrets: readonly { readonly id: string; readonly verifiedAtMs: number | null }[];
-  /** The newest token request; `errorCode` is `null` if the service returned a token. `null` without a request. */
+  /** The newest token request; `null` if there was none. `errorCode` is `null` if the service returned a token. */
   readonly token: {
-    /** When it ended, by the process clock, in milliseconds since the epoch. */
+    /** When the request ended, by the process clock, in milliseconds since the epoch. */
     readonly atMs: number;
     readonly errorCode: PaymentsErrorCode | null;
   } | null;
@@ -52,17 +52,20 @@ export interface CompanyFacts {
   /** Number of calls since the process started, and how many of them failed. */
   readonly calls: number;
   readonly failedCalls: number;
-  /** Durations of the newest 20 calls with all their attempts, in milliseconds, newest last. */
+  /** Durations of the newest 20 calls including their retries, in milliseconds, newest last. */
   readonly callsMs: readonly number[];
 }
 
 /** The counts and facts of a process: only values that JSON can represent. */
 export interface FactsSnapshot {
-  /** The counts that had a request in the last hour. */
+  /** The counts of each combination of company and code that had a request in the last hour. */
   readonly requests: readonly RequestCounts[];
   /** The rejections since the newest accepted request; `null` if there are none. `sinceMs` is the time of the first. */
   readonly rejectedInARow: { readonly count: number; readonly sinceMs: number } | null;
-  /** Since when {@link CompanyFacts.secrets} is complete, in milliseconds since the epoch. */
+  /**
+   * Start of the time in which {@link CompanyFacts.secrets} contains every use of a secret, in milliseconds since the
+   * epoch.
+   */
   readonly secretsSinceMs: number;
   /** At most 40 companies: those with the newest facts. */
   readonly companies: readonly CompanyFacts[];
@@ -113,7 +116,7 @@ class MinuteCounts {
     this.lastAtMs = nowMs;
   }
 
-  /** Removes minutes before the last hour. Returns whether any is left. */
+  /** Removes minutes before the last hour. Returns whether any minutes are left. */
   prune(nowMs: number): boolean {
     const old = Math.floor(nowMs / MINUTE_MS) - MINUTES + 1 - this.#first;
     if (old > 0) {
@@ -193,7 +196,7 @@ export class ProcessFacts {
     record.verifiedAtMs.set(record.accept(keys)[index]!, record.usedAtMs);
   }
 
-  /** The event of a webhook request is safe, so the response is 2xx. */
+  /** Counts a webhook request whose event is safe, so that the response is 2xx. */
   accepted(company: string): void {
     const counts =
       this.#accepted.get(company) ?? this.#added(this.#accepted, company, company, null);
@@ -227,8 +230,8 @@ export class ProcessFacts {
   }
 
   /**
-   * Adds what other processes know about the use of secrets. Their reports are deleted an hour after their end, but a
-   * rotation takes longer.
+   * Adds what other processes know about the use of secrets. The store deletes the report of a process an hour after
+   * the process has ended, but the rotation of a secret takes longer.
    */
   inherit(others: readonly Pick<FactsSnapshot, 'secretsSinceMs' | 'companies'>[]): void {
     for (const { secretsSinceMs, companies } of others) {
@@ -257,7 +260,10 @@ export class ProcessFacts {
     };
   }
 
-  /** Adds counts of a company. If there are too many, returns those of all other companies. */
+  /**
+   * Returns new counts for a company. If there are too many counts already, returns the counts that all further
+   * companies share.
+   */
   #added(
     requests: Map<string, MinuteCounts>,
     key: string,

@@ -4,7 +4,7 @@ import type { InboxStore, RecordKind } from '../store/inbox-store.js';
 import { MAX_KEY, parsedBody } from '../store/shared-records.js';
 import { assertText, assertWhole } from '../store/stored-event.js';
 
-/** What an operator did, or which payload an operator viewed. Must not contain payloads, secrets or tokens. */
+/** What an operator did, or which payload an operator viewed. An entry must not contain payloads, secrets or tokens. */
 export interface AuditEntry {
   /** Name of the operator; `null` if it is not known. */
   readonly who: string | null;
@@ -19,13 +19,13 @@ export interface AuditEntry {
 }
 
 export interface StoredAuditEntry extends AuditEntry {
-  /** Unique. The ids of one process have the order of its entries. */
+  /** Unique. The ids of the entries that one process creates are in the order of their creation. */
   readonly id: string;
   /** When the entry was recorded, by the clock of the process that recorded it. */
   readonly at: Date;
 }
 
-/** The stored entries of all processes. Actions and views are stored separately. */
+/** The audit entries of all processes. Actions and views are stored separately. */
 export class AuditTrail {
   readonly #process = randomUUID();
   #count = 0;

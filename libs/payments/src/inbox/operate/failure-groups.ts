@@ -31,9 +31,9 @@ const AROUND_NUMBERS = new RegExp(`(${NUMBERS.source})`, NUMBERS.flags);
 
 /** Deliveries to one handler that failed with the same error. Ids and numbers in the error may differ. */
 export interface FailureGroup extends Omit<FailedDelivery, 'failedAt'> {
-  /** The error of the delivery that failed last, exactly as stored. Its event is {@link eventId}. */
+  /** The error of the delivery that failed last, exactly as stored. {@link eventId} is the event of this delivery. */
   readonly error: string;
-  /** Number of deliveries. */
+  /** Number of deliveries in the group. */
   readonly count: number;
   /** The earliest time at which the last attempt of one of these deliveries ended. */
   readonly oldestAt: Date;
@@ -60,7 +60,7 @@ export interface Failures {
   readonly more: boolean;
 }
 
-/** The note of an operator on a group of failures, as the operator saw the group. */
+/** The note of an operator on a group of failures, and the fields of the group when the operator saw it. */
 export interface Acknowledgement extends Pick<
   FailureGroup,
   'handler' | 'state' | 'error' | 'count' | 'newestAt'
@@ -80,8 +80,8 @@ export interface StoredAcknowledgement extends Pick<Acknowledgement, 'who'> {
 }
 
 /**
- * Number of characters that are compared. The end of an error is not compared, because a store cuts long errors, and
- * two errors of one group can be cut at different places.
+ * Number of characters of an error that are compared. The end of an error is not compared, because a store cuts long
+ * errors, and two errors of one group can be cut at different places.
  */
 const COMPARED = 300;
 /** Number of errors that are grouped without a pause. During the pause, the event loop can run other work. */
@@ -159,7 +159,7 @@ export class FailureGroups {
     const thisHour = hourOf(this.runtime.now());
     let oldestAt = newest.failedAt;
     for (const { failedAt } of all) {
-      // The clock of the store may be ahead.
+      // The clock of the store may be ahead of the clock of this process.
       const hoursAgo = Math.max(0, thisHour - hourOf(failedAt.getTime()));
       if (hoursAgo < TREND_HOURS) trend[TREND_HOURS - 1 - hoursAgo]! += 1;
       if (failedAt < oldestAt) oldestAt = failedAt;
@@ -203,7 +203,7 @@ function keyOf({ handler, state, error }: Pick<FailedDelivery, 'handler' | 'stat
   return JSON.stringify([handler, state, errorGroup(error)]);
 }
 
-/** A key of a record has a limited size. */
+/** Hashes a key, because the key of a shared record has a limited length. */
 function hashOf(key: string): string {
   return hash('sha256', key, 'hex');
 }

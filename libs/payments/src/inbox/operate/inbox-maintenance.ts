@@ -11,12 +11,15 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../work/worker-options.js';
 import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 
-/** Maximum number of events per batch. It is small, so that a new event is not stored late because of a batch. */
+/** Maximum number of events per batch. The batches are small, so that they do not delay the receipt of new events. */
 const BATCH = 500;
-/** Pause between two batches, in which events are received and deliveries are claimed. */
+/** Pause between two batches, in milliseconds. During the pause, the store can receive events and claim deliveries. */
 const BETWEEN_BATCHES_MS = 20;
 const BETWEEN_ROUNDS_MS = 60_000;
-/** A handler is orphaned if no process that registers it has run for this time. A deployment takes less time. */
+/**
+ * A handler is orphaned if no process that registers it has run for this many milliseconds. A deployment takes less
+ * time.
+ */
 const ORPHANED_MS = 3_600_000;
 const REPORT_EVERY_MS = 86_400_000;
 
@@ -93,8 +96,8 @@ export class InboxMaintenance {
   }
 
   /**
-   * Reports handlers of other processes at the start. If a method was renamed, this line is the first hint, because an
-   * orphaned handler is reported only after an hour.
+   * At the start, logs the handlers that only other processes registered. If a handler method was renamed, this log
+   * line is the first hint, because an orphaned handler is reported only after an hour.
    */
   async #reportAtStart(): Promise<void> {
     await this.#reportOrphans();

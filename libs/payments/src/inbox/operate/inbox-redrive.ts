@@ -14,13 +14,16 @@ import { assertTimes } from '../store/stored-event.js';
 import { errorGroup } from './failure-groups.js';
 
 /**
- * Events per call to the store. The number is small, so that a new event never waits long for the call before it is
- * stored.
+ * Number of events per call to the store. This number is small, so that no call delays the receipt of a new event for
+ * long.
  */
 export const PAGE = 100;
 const DEFAULT_STATE = 'dead';
 
-/** Selects the deliveries that `PaymentInbox.skip()` skips. They are in `state`, and their events match the filter. */
+/**
+ * Selects the deliveries that `PaymentInbox.skip()` skips. The deliveries are in `state`, and their events match the
+ * other fields.
+ */
 export interface DeliveryQuery extends EventFilter {
   /**
    * State of the deliveries. Default `dead`. With `unhandled` or `stale`, nothing is skipped, because events in these
@@ -52,8 +55,8 @@ export interface SelectionResult {
   /** Number of matching events with at least one delivery to change. */
   readonly events: number;
   /**
-   * Number of deliveries that changed. In a dry run: the number that would change. The real run changes fewer if the
-   * bodies of some events are pruned first.
+   * Number of deliveries that changed. In a dry run: the number that would change. A later real run changes fewer
+   * deliveries if the inbox has pruned some of the events in the meantime.
    */
   readonly deliveries: number;
 }
@@ -70,13 +73,13 @@ export interface RedrivePlan {
   readonly handler: string | null;
 }
 
-/** A page of events, after an action. */
+/** A page of events whose selected deliveries were redriven, skipped or counted. */
 export interface SelectedPage extends SelectionResult {
   readonly selected: readonly {
     readonly event: StoredEvent;
     readonly handlers: readonly string[];
   }[];
-  /** Continues after this page; `null` if it is the last. */
+  /** The cursor of the next page; `null` if this page is the last. */
   readonly next: string | null;
 }
 
@@ -94,7 +97,7 @@ export class InboxRedrive {
     try {
       return await readAll(result, (after) => this.page(plan, after, PAGE, 0));
     } finally {
-      // Reports the changes even if a later page failed, because the earlier pages are changed.
+      // If a later page failed, the deliveries of the earlier pages have changed, so they are reported.
       this.report(plan, result);
     }
   }
@@ -173,8 +176,8 @@ export class InboxRedrive {
    */
   async skipRemoved(handler: string): Promise<number> {
     const skip = async (selections: readonly DeliverySelection[]): Promise<number> => {
-      // The catalog is read after the page. If a process has registered the handler meanwhile, no later event is
-      // skipped.
+      // The catalog is read after the page. If a process has registered the handler again since the first page, the
+      // other events are not skipped.
       const { handlers } = await this.store.catalog();
       return handlers.some(({ name }) => name === handler) ? 0 : this.store.skip(selections);
     };

@@ -24,7 +24,7 @@ const EVERY_MS = 10_000;
 const SIGN_OF_LIFE_MS = 30_000;
 /** A process whose newest report is older than this many milliseconds is lost. */
 const LOST_MS = 45_000;
-/** A process reads the reports of the other processes only with every nth of its own reports. This is n. */
+/** A process reads the reports of the other processes once per this number of its own reports. */
 const INHERIT_EVERY = 30;
 /** How long the last report of a closing process may take, in milliseconds. */
 const LAST_REPORT_MS = 1000;
@@ -45,14 +45,15 @@ export interface ProcessReport extends FactsSnapshot {
 }
 
 /**
- * What a process reported about itself within the last hour: its handlers, the webhook requests it received, and the
- * payments service as it saw it. Contains no secret, token or payload. All values can be converted to JSON.
+ * What a process reported about itself within the last hour: its handlers, the webhook requests that it received, and
+ * the results of its calls to the payments service. A report contains no secret, token or payload. All values can be
+ * converted to JSON.
  */
 export interface InboxProcess extends ProcessReport {
   readonly id: string;
   /**
-   * Whether this is the process that returns the list. Its values are current; those of other processes are up to 10 s
-   * old.
+   * Whether this is the process that returns the list. The values of this process are current; the values of other
+   * processes are up to 10 s old.
    */
   readonly here: boolean;
   /**

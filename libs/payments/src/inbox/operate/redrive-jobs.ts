@@ -16,7 +16,7 @@ import type { ResolvedWorkerOptions } from '../work/worker-options.js';
 import { filterOf, InboxRedrive, PAGE } from './inbox-redrive.js';
 import type { RedrivePlan, RedriveQuery, SelectedPage, SelectionResult } from './inbox-redrive.js';
 
-/** How `PaymentInbox.startRedrive()` redrives. */
+/** Options of `PaymentInbox.startRedrive()`. */
 export interface RedriveJobOptions {
   /** How many events become due per second: more than 0, at most 1,000. Default 100. */
   readonly ratePerSecond?: number;
@@ -29,13 +29,13 @@ export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions>
   readonly id: string;
   /** The query of the job. If the caller set no `to`, `to` is the start of the job. */
   readonly query: RedriveQuery;
-  /** When the job was started, by the store clock. Deliveries that were attempted later are left out. */
+  /** When the job was started, by the store clock. The job ignores deliveries that were attempted after its start. */
   readonly startedAt: Date;
   /** When a process worked on the job last, or when the job ended. */
   readonly changedAt: Date;
   /**
-   * - `running`: a process works on the job, or the next process with a worker continues it.
-   * - `done`: all events were redriven. Their deliveries may still be pending or running.
+   * - `running`: a process works on the job, or a process with a worker will continue the job.
+   * - `done`: all events were redriven. Deliveries of these events may still be pending or running.
    * - `stopped`: an operator stopped the job.
    * - `failed`: the job cannot continue; see {@link error}.
    */
@@ -48,21 +48,21 @@ export interface RedriveJob extends SelectionResult, Required<RedriveJobOptions>
   readonly error: string | null;
 }
 
-/** The body of the record of a job. */
+/** The body of the shared record of a job. */
 interface JobBody extends Omit<RedriveJob, 'id' | 'changedAt'> {
   /** The process that works on the job; `null` if there is none. */
   readonly owner: string | null;
   /** If the record has not changed for this time, the owner has died or hangs, and another process continues the job. */
   readonly leaseMs: number;
-  /** The events up to this cursor are redriven. */
+  /** The job has redriven the matching events up to this cursor. */
   readonly after: string | null;
-  /** Whether events are left after the cursor. */
+  /** Whether the job has to read events after the cursor. */
   readonly more: boolean;
 }
 
 /**
- * The body of a job that no process has worked on yet. Until then, the last change of the record is the start of the
- * job.
+ * The body of a job that no process has worked on yet. The record of such a job has not changed since the start of the
+ * job, so the time of its last change is the start of the job.
  */
 type NewJob = Omit<JobBody, 'startedAt'>;
 
@@ -77,11 +77,11 @@ interface Check {
   readonly selected: SelectedPage['selected'];
 }
 
-/** The failures of a batch are counted this long after its due time, in milliseconds. */
+/** The failures of a batch are counted this many milliseconds after the last event of the batch became due. */
 const CHECK_MS = 5000;
 /**
- * Maximum number of jobs that are listed, and of running jobs that a process looks through for work. If there are more,
- * those that changed last are used.
+ * Maximum number of jobs that are listed, and of running jobs that a process looks through for work. If there are more
+ * jobs, only those that changed last are used.
  */
 const MAX_JOBS = 100;
 /** The body of every running job contains this text, and no other body does. */
@@ -97,11 +97,11 @@ const MAX_RATE = 1000;
 const MAX_QUERY = 20_000;
 
 /**
- * Redrives that are stored as records. Each process with a worker looks for jobs after its heartbeats. Only one process
- * at a time works on a job, because a process can change the record only if the stored version is the one that it wrote
- * last. If a process dies after a batch but before it stores the progress, the next process redrives this batch again.
- * The second redrive changes nothing: pending deliveries keep their due time, and deliveries that were attempted since
- * the start of the job are left out.
+ * Runs redrives that are stored as shared records. Each process with a worker looks for jobs after its heartbeats. Only
+ * one process at a time works on a job, because a process can change the record only if the stored version is the one
+ * that it wrote last. If a process dies after a batch but before it stores the progress, the next process redrives this
+ * batch again. This repetition changes nothing, because pending deliveries keep their due time, and the job ignores
+ * deliveries that were attempted since its start.
  */
 @Injectable()
 export class RedriveJobs {
@@ -162,7 +162,7 @@ export class RedriveJobs {
     const id = randomUUID();
     await this.#put(id, body, 0);
     const job = (await this.#find(id))!;
-    // If another process has already taken the job, its version is not 1 any more.
+    // If another process has already started to work on the job, the version of its record is not 1 any more.
     this.#outsideRequests(() => this.#take(id, { ...job, version: 1 }));
     return toJob(id, job.body, job.body.startedAt);
   }
@@ -188,14 +188,17 @@ export class RedriveJobs {
     }
   }
 
-  /** Hands the jobs over to other processes. Call it when the worker is not active any more. Never rejects. */
+  /**
+   * Hands the jobs of this process over to other processes. Call this method when the worker is not active any more.
+   * Never rejects.
+   */
   async close(): Promise<void> {
     for (const wake of this.#sleepers) wake();
     const ended = Promise.all(this.#running.values());
     await withTimeLimit(ended, CLOSE_MS, this.runtime).catch(() => undefined);
   }
 
-  /** Takes the jobs that no live process works on. */
+  /** Continues the running jobs that no live process works on. */
   async #continue(): Promise<void> {
     try {
       for (const record of await this.store.records.list('job', MAX_JOBS, RUNNING)) {
@@ -226,7 +229,7 @@ export class RedriveJobs {
   }
 
   /**
-   * Works on a job until one of these happens: the job ends, an operator stops it, another process takes it, or this
+   * Works on a job until the job is done or has failed, an operator stops it, another process continues it, or this
    * process closes.
    */
   async #run(id: string, job: StoredJob): Promise<void> {
@@ -250,7 +253,7 @@ export class RedriveJobs {
     const checks: Check[] = [];
     let nextAt = this.runtime.monotonic();
     let storedAt = nextAt;
-    // After a stop, only the checks of the last batches are left.
+    // After an operator has stopped the job, only the checks of the last batches are left to do.
     const hasBatch = (): boolean => body.more && body.state === 'running';
     while (hasBatch() || checks.length > 0) {
       const wakeAt = hasBatch() ? nextAt : checks[0]!.at;
@@ -334,7 +337,10 @@ export class RedriveJobs {
     return this.store.records.put(record);
   }
 
-  /** Waits `ms` milliseconds. If `ms` is not above 0, or if this process closes, only lets other work run. */
+  /**
+   * Waits `ms` milliseconds. If `ms` is not above 0, or if this process closes, only lets the event loop run other
+   * work.
+   */
   #sleep(ms: number): Promise<void> {
     if (ms <= 0 || !this.worker.active) return new Promise((resolve) => setImmediate(resolve));
     return new Promise((resolve) => {
@@ -365,7 +371,7 @@ function bodyOf(record: StoredRecord): JobBody | undefined {
   if (stored?.query === undefined) return undefined;
   const { query, ...rest } = stored;
   const startedAt = new Date(stored.startedAt ?? record.changedAt);
-  // An event that is received in the millisecond of the start has the same time as the start.
+  // By default, the job includes the events that were received in the millisecond of its start.
   const { from, to = +startedAt + 1 } = query;
   const times = { ...(from && { from: new Date(from) }), to: new Date(to) };
   return { ...rest, query: { ...query, ...times }, startedAt };

@@ -31,7 +31,7 @@ import type { ResolvedReceiveOptions } from './receive-options.js';
 /** Prefixes of the ids of events that the module itself creates. */
 export const POLL_ID = 'poll:';
 export const OVERDUE_ID = 'overdue:';
-/** See {@link VerifiedEvent.storedId}. */
+/** Prefix for an id of the service that begins with a reserved prefix; see {@link VerifiedEvent.storedId}. */
 const SERVICE_ID = 'service:';
 
 const RESERVED_ID = new RegExp(`^(?:${[POLL_ID, OVERDUE_ID, SERVICE_ID].join('|')})`);
@@ -48,7 +48,8 @@ export function isReference(value: unknown): value is string {
 
 /**
  * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates verified events, and
- * `PaymentInbox.receive()` takes them. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * `PaymentInbox.receive()` takes them. Neither `JSON.stringify` nor `util.inspect` shows the payload of a verified
+ * event.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -80,9 +81,9 @@ export class VerifiedEvent {
   }
 
   /**
-   * The id under which the event is stored: the service's id, or `service:` and the service's id if the module itself
-   * could store another event under the same id. Without this prefix, the inbox would treat one of the two events as a
-   * duplicate of the other.
+   * The id under which the inbox stores the event. Usually, this is the service's id of the event. If the service's id
+   * begins with a prefix that the module uses for its own events, such as `poll:`, the inbox adds the prefix
+   * `service:`. Otherwise, the inbox could treat an event of the service and an event of the module as duplicates.
    */
   get storedId(): string {
     const { id } = this.#event;
@@ -108,7 +109,10 @@ export class VerifiedEvent {
   }
 }
 
-/** Maximum number of repeated attempts to store an event, each because the handler catalog changed. */
+/**
+ * If the handler catalog changes while the receiver stores an event, the receiver stores the event again, at most this
+ * many times.
+ */
 const MAX_CATALOG_CHANGES = 10;
 
 interface ReceivedEvent {
@@ -184,7 +188,7 @@ export class EventReceiver {
   /**
    * See `PaymentInbox.receive()`. Counts the webhook request as accepted or rejected.
    *
-   * @param parsed the parsed event, if nothing else uses it: the first handler may get this object and change it
+   * @param parsed the parsed event. No other code may use this object, because the first handler may get and change it
    */
   async receive(
     verified: VerifiedEvent,
@@ -202,7 +206,9 @@ export class EventReceiver {
     }
   }
 
-  /** Like {@link receive}, for a message of an engine, which is not counted as a webhook request. */
+  /**
+   * Receives the event of a message from an engine. Works like {@link receive}, but does not count a webhook request.
+   */
   async receiveMessage(
     verified: VerifiedEvent,
     parsed: PaymentEvent | null,
@@ -232,8 +238,9 @@ export class EventReceiver {
   }
 
   /**
-   * For an inbox that is not durable: resolves only when the handlers have succeeded, because the inbox loses its
-   * events if the process ends. For a copy of an event, runs the handlers that have not succeeded yet.
+   * Receives an event with an inbox that is not durable. Resolves only when the handlers have succeeded, because such
+   * an inbox loses its events when the process exits. If the event is a copy, runs the handlers that have not succeeded
+   * yet.
    */
   async #handled(
     { company, storedId }: VerifiedEvent,
@@ -273,7 +280,7 @@ export class EventReceiver {
     }
   }
 
-  /** Runs those handlers of a stored event again that have not succeeded. Resolves with the handlers to wait for. */
+  /** Runs the handlers that have not succeeded for a stored event again. Resolves with the names of these handlers. */
   async #runAgain(company: string, id: string, watch: OutcomeWatch): Promise<readonly string[]> {
     const stored = await this.store.find(company, id);
     if (stored === undefined) {
@@ -379,7 +386,8 @@ export class EventReceiver {
       source,
       reference: isReference(externalReference) ? externalReference : null,
       summary,
-      // A stale event fulfils no expectation, because no handler runs: the payment still needs an event.
+      // A stale event fulfils no expectation: no handler runs for it, so the expected payment still needs another
+      // event.
       fulfils: polled && !stale,
     };
   }
@@ -408,8 +416,8 @@ export class EventReceiver {
   }
 
   /**
-   * Returns the outcome, with `conflict` replaced by `duplicate`. `conflict` stays only if the event is from a webhook
-   * request and its decoded body differs from the stored body.
+   * Replaces the outcome `conflict` by `duplicate`, unless the event is from a webhook request and its body differs
+   * from the decoded body of the stored event.
    */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
@@ -445,7 +453,7 @@ export class EventReceiver {
       `repeated ${eventType} of company ${company}`,
       () =>
         `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
-        '"oncePerTransaction" contains this type. The second event was not handled; it is noted on the first event. ' +
+        '"oncePerTransaction" contains this type. The second event was not handled; its id is stored with the first event. ' +
         'If the service sends several events of this type per transaction, remove the type from "oncePerTransaction".',
       { company, id },
     );
@@ -485,8 +493,8 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
 }
 
 /**
- * An event is stale if it is so old that its id may already be deleted. A `webhook.test` event is never stale, because
- * its replay changes no payment.
+ * An event is stale if it is so old that the inbox may already have deleted the id of an earlier copy. A `webhook.test`
+ * event is never stale, because its replay changes no payment.
  */
 export function isStale(
   { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
@@ -564,7 +572,7 @@ export function summaryOf(
     if (summary === null || summary === undefined) return null;
     if (!isObject(summary)) return failed(`it returned ${shown(summary)}`);
     if (typeof (summary as { then?: unknown }).then === 'function') {
-      // Without a listener, a rejection would end the process.
+      // Without a listener, a rejection would make the process exit.
       Promise.resolve(summary).catch(() => {});
       return failed('it returned a promise');
     }
@@ -591,8 +599,8 @@ function isText(value: unknown): value is string {
 }
 
 /**
- * If the cut divides a character of two UTF-16 units, the rest of it becomes U+FFFD. A null character also becomes
- * U+FFFD.
+ * Cuts a text to the maximum length of its field. If the cut divides a character of two UTF-16 units, the remaining
+ * half becomes U+FFFD. A null character also becomes U+FFFD.
  */
 function bounded(field: keyof typeof LENGTHS, value: unknown): string | null {
   return isText(value)

@@ -13,14 +13,14 @@ export interface ReceiveOptions {
    * `data.transactionId` is a duplicate, even if its id differs. The webhook request of the duplicate gets a 200
    * response, and no handler runs. The module logs the duplicate, and adds it to `StoredEvent.repeats` of the first
    * event. The types must be exact, without `*`. An event of another type, or without a transaction id, is a duplicate
-   * only if its id is known. The module adds the types of `reconcile.eventTypes`. Default `['transaction.completed']`;
-   * `[]` for none.
+   * only if an event with the same id is stored. The module adds the types of `reconcile.eventTypes` to this list.
+   * Default `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
    * Time limit for a webhook request, in milliseconds from its arrival. If the event is neither stored durably nor
-   * handled by then, the response is 503. The limit must be less than the sender's time limit of 30 s. 100 to 29,000.
-   * Default 25,000.
+   * handled within this time, the response is 503. The limit must be less than the sender's time limit of 30 s. 100 to
+   * 29,000. Default 25,000.
    */
   deadlineMs?: number;
   /**
@@ -76,10 +76,10 @@ export function resolveReceiveOptions(
 }
 
 /**
- * Returns the maximum age of an event, `Infinity` for no limit. `option` is `webhook.maxAgeMs`.
+ * Returns the maximum age of an event, `Infinity` for no limit. `option` is the value of `webhook.maxAgeMs`.
  *
  * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age. Otherwise, a copy of
- * an event that arrives between these two times would run the handlers again.
+ *   an event that arrives between these two times would run the handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,

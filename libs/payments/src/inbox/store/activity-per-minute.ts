@@ -11,13 +11,13 @@ import type {
 
 const MINUTE_MS = 60_000;
 /**
- * A minute is closed this many milliseconds after its end. By then, transactions that began in the minute have usually
- * committed.
+ * A minute is closed this many milliseconds after its end, because transactions that began in the minute have usually
+ * committed in this time.
  */
 const CLOSING_MS = 10_000;
 /**
  * At least this many of the newest events are counted, because an event that is handled in one of the minutes may have
- * been received before the first of them.
+ * been received before the first of these minutes.
  */
 const MIN_COUNTED = 10_000;
 /** After this many events, no older events are counted. */
@@ -33,7 +33,7 @@ export interface CountedEvent {
     readonly handler: string;
     readonly state: DeliveryState;
     readonly finishedMs: number | null;
-    /** The times at which its attempts failed or were lost. */
+    /** The times at which attempts of the delivery failed or were lost. */
     readonly failedMs: readonly number[];
   }[];
 }
@@ -44,19 +44,18 @@ interface Tally extends Record<'received' | 'failed' | 'dead', number> {
   readonly tookMs: number[];
 }
 
-/** Deliveries to one handler of the events that were received since the start of the first minute. */
+/** Counts of the deliveries to one handler, of the events that were received since the start of the first minute. */
 interface RangeTally extends Record<DeliveryState | 'failed', number> {
   readonly tookMs: number[];
 }
 
 /**
  * Computes the activity of the last closed minutes, and the counts of all events that were received since the first of
- * them began. Reads the newest events slice by slice, so that other operations can run between two slices.
+ * these minutes began. Reads the newest events slice by slice, so that other operations can run between two slices.
  *
  * @param nowMs the time by the store clock
- * @param deletedMs the time up to which received events may have been deleted
- * @param readSlice returns a slice of events, the newest first: the newest events that were received before the event
- *   with the number `before`
+ * @param deletedMs a time: events that were received before it may have been deleted
+ * @param readSlice returns the newest events whose number (`seq`) is less than `before`, the newest first
  */
 export async function countActivity(
   minutes: number,
@@ -66,7 +65,7 @@ export async function countActivity(
 ): Promise<InboxActivity> {
   const first = minuteOf(nowMs - CLOSING_MS) - minutes;
   const tallies = Array.from({ length: minutes }, () => new Map<string, Tally>());
-  /** Returns a tally that nobody reads if the minute was not requested. */
+  /** Returns the tally of a handler in a minute. If the minute was not requested, no code reads this tally. */
   const tallyOf = (ms: number, handler: string): Tally => {
     const byHandler = tallies[minuteOf(ms) - first];
     const tally = byHandler?.get(handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };

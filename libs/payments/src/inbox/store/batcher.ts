@@ -10,7 +10,7 @@ const MANY_ITEMS = 100;
 /** Limits of one call. A single request with more items or bytes is written in a call of its own. */
 const MAX_ITEMS = 500;
 const MAX_BYTES = 4 * 1024 ** 2;
-/** The queue reaches these limits if requests arrive faster than the database writes them. */
+/** Limits of the queue, which grows if requests arrive faster than the database writes them. */
 const MAX_QUEUED_ITEMS = 20_000;
 const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
 
@@ -33,7 +33,7 @@ interface Request<Item, Result> {
 
 /**
  * Implements group commit. The requests of one turn of the event loop share one call, and therefore one wait for the
- * disk. So do the requests that arrive while other calls run.
+ * disk. The requests that arrive while other calls run also share one call.
  */
 export class Batcher<Item, Result> {
   #queue: Request<Item, Result>[] = [];
@@ -121,7 +121,7 @@ export class Batcher<Item, Result> {
     try {
       await this.#writeTogether(requests);
     } catch (error) {
-      // The queued requests would fail too, each after its own timeout.
+      // After an error of the database, the queued requests would fail too, each after its own timeout.
       const failed = this.options.isValueError(error) ? [] : this.#remove(Infinity);
       for (const { reject } of [...requests, ...failed]) reject(error);
     }
@@ -139,7 +139,7 @@ export class Batcher<Item, Result> {
         resolve(results.slice(from, (from += items.length)));
     } catch (error) {
       if (requests.length === 1 || !isValueError(error)) throw error;
-      // One request cannot be written. The other requests must not fail because of that request.
+      // A value in one of the requests cannot be written. The other requests must not fail because of that request.
       for (const request of requests) {
         await this.#writeTogether([request]).catch((failure: unknown) => {
           // The database failed, so the next requests would fail too, each after its own timeout.

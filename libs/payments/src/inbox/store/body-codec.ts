@@ -23,7 +23,8 @@ export interface BodyContext {
  * authenticated data of AES-GCM. Otherwise someone who can write to the database can exchange the bodies of two events
  * unnoticed.
  *
- * Both methods may return a promise. The module sets no time limit for them, so set one for calls to a key service.
+ * `encode` and `decode` may return a promise. The module sets no time limit for these methods, so set one for calls to
+ * a key service.
  *
  * @example
  * ```ts
@@ -119,9 +120,9 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy differs from the decoded body of the stored event. Called if the encoded bodies differ.
-   * If the codec encrypts, different encoded bodies prove nothing, because such a codec never returns the same bytes
-   * twice. Always `true` without a codec; `false` if the stored body was pruned or cannot be decoded.
+   * Whether the body of a copy differs from the decoded body of the stored event. Call this method if the encoded
+   * bodies differ. If the codec encrypts, different encoded bodies prove nothing, because such a codec never returns
+   * the same bytes twice. Always `true` without a codec; `false` if the stored body was pruned or cannot be decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;

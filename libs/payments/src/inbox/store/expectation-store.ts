@@ -41,8 +41,8 @@ export interface NewExpectation extends Pick<
   'company' | 'transactionId' | 'schedule'
 > {
   /**
-   * The application's reference of the payment, unique within the company: 1 to 200 characters, none of them a control
-   * character.
+   * The application's reference of the payment, unique within the company: 1 to 200 characters without control
+   * characters.
    */
   readonly reference: string;
   /**
@@ -80,7 +80,7 @@ export interface StoredExpectation {
   readonly ageMs: number;
   /** How many polls have ended. */
   readonly polls: number;
-  /** How many polls in a row were lost. A poll is lost if its process ends before the poll ends. */
+  /** How many polls in a row were lost. A poll is lost if its process exits or hangs before the poll has a result. */
   readonly lostPolls: number;
   /** The last poll; `null` before the first. */
   readonly lastPoll: {
@@ -159,7 +159,10 @@ export interface PollSettlement {
    * event is a contradiction, and whether an expectation is overdue.
    */
   readonly eventTypes: readonly string[];
-  /** Whether to leave {@link StoredExpectation.lostPolls} unchanged. Set if the poll sent no request to the service. */
+  /**
+   * Whether to leave {@link StoredExpectation.lostPolls} unchanged. Set this field to `true` if the poll sent no
+   * request to the service.
+   */
   readonly keepLost: boolean;
 }
 
@@ -182,13 +185,14 @@ export interface SettledPoll {
   readonly receipt: StoreReceipt | null;
 }
 
-/** What is stored when a poll is settled. */
+/** What a store changes when it settles a poll. */
 export interface PollChange {
   /** The event to receive; `null` if there is none. */
   readonly event: IncomingEvent | null;
   /**
-   * The id of the stored event that fulfils the expectation if it is open. With `null`, a found event fulfils
-   * it: the received event or, if that is a copy, the stored event.
+   * The id of the stored event that fulfils the expectation if the expectation is open. With `null`, the event that the
+   * poll found fulfils the expectation, if the poll found one. If that event is a copy, its stored original fulfils the
+   * expectation.
    */
   readonly storedId: string | null;
   readonly result: PollResult;
@@ -200,8 +204,7 @@ export interface PollChange {
 /**
  * Decides what {@link ExpectationStore.settlePoll} stores.
  *
- * @param stored the stored events of the transaction that have one of `eventTypes`. Each counts as the only event of
- * its type
+ * @param stored the stored events of the transaction whose type is in `eventTypes`, at most one of each type
  */
 export function pollChange(
   { outcome, event }: PollSettlement,
@@ -254,7 +257,7 @@ export function settledPoll(
  *
  * - `never`: no request was sent, or the last request provably had no effect.
  * - `answered`: the service responded to the last request with an error.
- * - `unknown`: the process that sent the last request ended, or the outcome of this request is unknown.
+ * - `unknown`: the outcome of the last request is not known, for example because the process that sent it exited.
  * - `running`: another call is sending a request.
  * - `accepted`: the payment was requested.
  */
@@ -277,7 +280,10 @@ export interface ExpectationFilter {
   /** Only expectations with this transaction id. */
   readonly transactionId?: string;
   readonly state?: ExpectationState;
-  /** Only overdue expectations that {@link ExpectationCounts.overdueUnpaid} or `overdueUnknown` counts. */
+  /**
+   * Only overdue expectations. `unpaid`: those that {@link ExpectationCounts.overdueUnpaid} counts. `unknown`: those
+   * that {@link ExpectationCounts.overdueUnknown} counts.
+   */
   readonly overdue?: 'unpaid' | 'unknown';
   /** Only expectations that were fulfilled by an event from this source. */
   readonly fulfilledBy?: 'webhook' | 'poll';
@@ -317,20 +323,20 @@ export interface ExpectationName {
  * decides while it holds the lock of this row. The guide has a diagram of the states of an expectation.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction. An event fulfils expectations of its company if
- * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. Such an event fulfils each `waiting` or
- * `overdue` expectation whose transaction id is the event's ordering key. If an expectation has no transaction id, its
- * reference is compared with `IncomingEvent.reference` instead. The fulfilled expectation contains the stored event and
- * the source of that event, has no next poll, and is in `StoreReceipt.fulfilled`. An expectation with the event's
- * reference may belong to another transaction, because it has another transaction id or was fulfilled by an event of
- * another transaction. The event then only sets the {@link StoredExpectation.otherEventId} of this expectation. If the
- * expectation is cancelled, the event changes nothing. If no expectation is stored, `receive` runs no additional
- * statement.
+ * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. The event fulfils each `waiting` or
+ * `overdue` expectation whose transaction id is the event's ordering key, and each that has no transaction id and whose
+ * reference is `IncomingEvent.reference`. The fulfilled expectation contains the stored event and the source of that
+ * event, has no next poll, and is in `StoreReceipt.fulfilled`. An expectation with the event's reference may belong to
+ * another transaction, because it has another transaction id or was fulfilled by an event of another transaction. The
+ * event does not fulfil such an expectation, but sets its {@link StoredExpectation.otherEventId}. If the expectation is
+ * cancelled, the event changes nothing. If no expectation is stored, `receive` runs no additional statement.
  *
  * **Polls.** A poll is claimed for a limited time. A poll that is not settled or released before its lease ends is
  * lost, and is due again. Polls are idempotent, so two polls may overlap; only the newest lease is valid.
  *
- * Pruning deletes a fulfilled or cancelled expectation if it was created, and if fulfilled also fulfilled, more than
- * `tombstonesMs` ago. Pruning never deletes a waiting or overdue expectation.
+ * Pruning deletes a cancelled expectation that was created more than `tombstonesMs` ago, and a fulfilled expectation
+ * that was both created and fulfilled more than `tombstonesMs` ago. Pruning never deletes a waiting or overdue
+ * expectation.
  */
 export interface ExpectationStore {
   /**
@@ -349,18 +355,18 @@ export interface ExpectationStore {
    *
    * - `attached` if the id was set, or the expectation has this id already.
    * - `conflict` if the expectation has another id, which it keeps, or if another expectation of the company that is
-   *   not cancelled has this id. The id of another payment is not attached, because its events would then fulfil this
-   *   expectation.
+   *   not cancelled has this id. The id of another payment is not attached, because events of that payment would then
+   *   fulfil this expectation.
    * - `cancelled` if the expectation is cancelled.
    * - `unknown` if there is no such expectation.
    *
    * With `conflict`, `cancelled` and `unknown`, nothing is changed. With `attached`, the request of the expectation is
    * `accepted`, and {@link StoredExpectation.lostPolls} is 0. Calls for two expectations at the same moment may both
-   * attach the same id. The event of that transaction then fulfils both expectations.
+   * attach the same id. The event of the transaction with this id fulfils both expectations.
    *
    * If the expectation had no transaction id, and an event of another transaction had fulfilled it by its reference,
    * the expectation is `waiting` again and has a poll due now. The id of that event becomes
-   * {@link StoredExpectation.otherEventId}. An overdue expectation has a poll due now.
+   * {@link StoredExpectation.otherEventId}. A poll of an overdue expectation is due now.
    */
   attach(
     company: string,
@@ -376,8 +382,8 @@ export interface ExpectationStore {
 
   /**
    * Begins a request for the payment, and returns a token for {@link endRequest}. Returns no token if a request is
-   * running or accepted, or if the expectation is fulfilled or cancelled. A request that does not end within `leaseMs`
-   * is `unknown` from then on. Resolves with `undefined` if there is no such expectation.
+   * running or accepted, or if the expectation is fulfilled or cancelled. If a request does not end within `leaseMs`,
+   * its state becomes `unknown`. Resolves with `undefined` if there is no such expectation.
    */
   startRequest(
     company: string,
@@ -410,7 +416,7 @@ export interface ExpectationStore {
 
   /**
    * Leases at most `limit` due polls for `leaseMs` milliseconds, the earliest due first. A poll whose lease has ended
-   * is due, and {@link StoredExpectation.lostPolls} increases by one. Returns no polls while polls are paused
+   * is due again, and its {@link StoredExpectation.lostPolls} increases by one. Returns no polls while polls are paused
    * (`@payments/poll` or `*`).
    */
   claimPolls(request: {
@@ -429,10 +435,11 @@ export interface ExpectationStore {
    * same transaction:
    *
    * - With the result `event`: receives the event and fulfils the expectation with it. If the expectation is cancelled,
-   *   the event is received too, and the expectation stays cancelled. However, the found event may contradict the inbox:
-   *   the inbox has events of this transaction with types of `eventTypes`, but none with the type of the found event. The
-   *   found event is then not received. The recorded result is `contradiction`, its detail is also stored as
-   *   {@link StoredExpectation.contradiction}, and the stored event fulfils the expectation if it is open.
+   *   the event is received too, and the expectation stays cancelled. However, the found event contradicts the inbox if
+   *   the inbox has events of this transaction with types of `eventTypes`, but none with the type of the found event.
+   *   The store then does not receive the found event, records the result `contradiction`, and also stores its detail
+   *   as {@link StoredExpectation.contradiction}. In this case, the stored event fulfils the expectation if the
+   *   expectation is open.
    * - With `next: 'overdue'`, if the expectation is still `waiting`: a stored event of its transaction with one of
    *   `eventTypes` fulfils it. Without such a stored event, the expectation becomes `overdue`, and
    *   {@link PollSettlement.event} is received.
@@ -443,8 +450,8 @@ export interface ExpectationStore {
   /**
    * Makes polls due: the poll of selection `i` becomes due in `dueInMs[i]` milliseconds, unless it is due earlier.
    * Ignores cancelled expectations and running polls. Reduces `lostPolls` to at most 2, so that these polls send a
-   * request to the service: after 3 lost polls in a row, only the last poll of a schedule does. Returns how many polls
-   * it made due.
+   * request to the service: after 3 lost polls in a row, only the last poll of a schedule sends a request. Returns how
+   * many polls it made due.
    */
   pollNow(selections: readonly ExpectationName[], dueInMs: readonly number[]): Promise<number>;
 
@@ -454,6 +461,6 @@ export interface ExpectationStore {
    */
   nextPollInMs(): Promise<number | null>;
 
-  /** Counts open expectations, each count up to the cap of `InboxStats`. */
+  /** Counts open expectations, each count up to 10,000. */
   counts(): Promise<ExpectationCounts>;
 }

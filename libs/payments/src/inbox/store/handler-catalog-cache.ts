@@ -15,15 +15,17 @@ export interface InboxHandler {
   /** The event types of the handler, as in `@OnPaymentEvent`. */
   readonly patterns: readonly string[];
   /**
-   * Whether this process has registered the handler. A handler that this process has not registered is, or was,
-   * registered by another process.
+   * Whether this process has registered the handler. If not, another process registers the handler, or registered it
+   * earlier.
    */
   readonly here: boolean;
-  /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
+  /**
+   * When a process first registered the handler in the store, by the store clock; `null` if no process has done so yet.
+   */
   readonly firstSeenAt: Date | null;
   /**
-   * The last time at which a process with this handler was running, to the accuracy of a heartbeat; `null` if it is not
-   * registered yet.
+   * The last time at which a process with this handler was running, to the accuracy of a heartbeat; `null` if no
+   * process has registered the handler in the store yet.
    */
   readonly lastSeenAt: Date | null;
 }
@@ -58,7 +60,7 @@ export class HandlerCatalogCache {
     this.#matching.clear();
   }
 
-  /** Concurrent calls share one query. */
+  /** Reads the catalog from the store. Concurrent calls share one query. */
   refresh(): Promise<HandlerCatalog> {
     this.#refreshing ??= this.#load().finally(() => {
       this.#refreshing = null;
@@ -103,8 +105,8 @@ export class HandlerCatalogCache {
   }
 
   /**
-   * The handlers of this process, followed by those that other processes registered. The handlers of the module itself
-   * are left out.
+   * The handlers of this process, followed by those that other processes registered. Does not contain the handlers of
+   * the module itself.
    */
   get #handlers(): HandlerDeclaration[] {
     const registered = this.#catalog.handlers.filter(({ name }) => !isReserved(name));

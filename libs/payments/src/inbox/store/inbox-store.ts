@@ -35,7 +35,7 @@ export interface FailedAttempt {
 export interface SettleResult {
   /** Whether the lease was valid, so that the delivery is settled. If the lease was not valid, nothing was changed. */
   readonly settled: boolean;
-  /** Whether a delivery that waited for the same ordering key became claimable. */
+  /** Whether another delivery, which waited for the same ordering key, became claimable. */
   readonly nextDue: boolean;
 }
 
@@ -101,14 +101,14 @@ export interface SuspectRequest {
 /** The optional guarantees of a store. */
 export interface InboxCapabilities {
   /**
-   * Whether a received event survives the end of the process. If the store is not durable, the sender gets a 2xx
+   * Whether a received event survives the exit of the process. If the store is not durable, the sender gets a 2xx
    * response only after the handlers have succeeded.
    */
   readonly durable: boolean;
   /**
    * Whether several processes may share the store. A store that is not shared has only one worker, which lives as long
-   * as the store. Such a store does not have to handle the death of a worker: it may free no deliveries and have no
-   * suspects.
+   * as the store. A store that is not shared does not have to handle the death of a worker: it may free no deliveries
+   * and have no suspects.
    */
   readonly shared: boolean;
   /** Whether `context.commit` works: it stores the handler's effects and the settled delivery in one transaction. */
@@ -130,13 +130,13 @@ export interface InboxCapabilities {
  * response arrived. After {@link claim}, {@link claimSuspect}, or {@link receive} with `assign` has rejected, the
  * worker may hold the leases of deliveries that it never received, and no process would ever free them. The worker
  * therefore registers under a new id. The worker continues the heartbeats of the old id until the attempts and the
- * other claims under the old id have ended. Then the worker retires the old id with a grace of 0 ms.
+ * other claims under the old id have ended, and then retires the old id with a grace of 0 ms.
  *
- * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. While one of them
- * is running, a due delivery of the same key waits. Claims do not read waiting deliveries, so the cost of a claim does
- * not depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the
- * next waiting delivery of its key (the earliest due) becomes claimable. The store sets the due time of this delivery
- * to now, or keeps its earlier due time.
+ * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. While one of these
+ * deliveries is running, the other due deliveries of the key wait. Claims do not read waiting deliveries, so the cost
+ * of a claim does not depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is
+ * skipped, the next waiting delivery of its key (the earliest due) becomes claimable. The store sets the due time of
+ * this delivery to now, or keeps its earlier due time.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
@@ -147,7 +147,7 @@ export interface InboxStore<Tx = unknown> {
   /** The expected payments; see `PaymentExpectations`. */
   readonly expectations: ExpectationStore;
 
-  /** What processes and operators share, for example the redrives that continue after a restart. */
+  /** The records that processes and operators share, for example redrives that continue after a restart. */
   readonly records: RecordStore;
 
   /**
@@ -156,19 +156,20 @@ export interface InboxStore<Tx = unknown> {
    */
   open(): Promise<void>;
 
-  /** Releases all resources. Called once, after all other methods; later calls reject. */
+  /** Releases all resources. Called once, after all other methods. Methods that are called later reject. */
   close(): Promise<void>;
 
   /**
-   * Adds a live worker, and its handlers to the catalog. The patterns of a handler are the patterns of all live workers
-   * that have registered the handler. A handler that no live worker has registered keeps its last patterns. A new
-   * handler, or a change of patterns, increments {@link HandlerCatalog.version}. Returns the catalog after that.
+   * Adds a live worker, and adds its handlers to the catalog. The patterns of a handler are the patterns of all live
+   * workers that have registered the handler. A handler that no live worker has registered keeps its last patterns. A
+   * new handler, or a change of patterns, increments {@link HandlerCatalog.version}. Returns the catalog after these
+   * changes.
    */
   register(worker: WorkerRegistration): Promise<HandlerCatalog>;
 
   /**
-   * Renews the heartbeat of a worker. Then declares every worker dead whose last heartbeat is older than its `leaseMs`,
-   * and frees the running deliveries of all workers that are not live.
+   * Renews the heartbeat of a worker. After this, the store declares every worker dead whose last heartbeat is older
+   * than the worker's `leaseMs`, and frees the running deliveries of all workers that are not live.
    *
    * A freed delivery of a dead worker becomes pending and due now, with the attempt added to the history as `lost`. The
    * attempt is counted only if the delivery was a suspect already; otherwise `attempts` decreases by one. The delivery
@@ -187,9 +188,10 @@ export interface InboxStore<Tx = unknown> {
   heartbeat(workerId: string): Promise<HeartbeatResult>;
 
   /**
-   * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
-   * the worker can settle the deliveries. After that time, heartbeats of other workers free the deliveries. A store
-   * without its own clock may count the grace from the next heartbeat of another worker.
+   * Retires a worker, because its process closes or uses a new id. If the worker still leases deliveries, the leases
+   * stay valid for `graceMs` more milliseconds, and the worker can settle the deliveries. When the grace period has
+   * ended, heartbeats of other workers free the deliveries. A store without its own clock may count the grace from the
+   * next heartbeat of another worker.
    */
   retire(workerId: string, graceMs: number): Promise<void>;
 
@@ -197,20 +199,20 @@ export interface InboxStore<Tx = unknown> {
   catalog(): Promise<HandlerCatalog>;
 
   /**
-   * Removes a handler from the catalog, unless a live worker has it. Its deliveries do not change. Returns `false` if a
-   * live worker has the handler.
+   * Removes a handler from the catalog. Does not change the deliveries of the handler. Returns `false`, and removes
+   * nothing, if a live worker has registered the handler.
    */
   forgetHandler(handler: string): Promise<boolean>;
 
   /**
    * Stores events, each with a delivery to each of its handlers. An event that is already stored, or is in the same
-   * call twice, is not stored again; its receipt reports this. Resolves once the events are stored with the durability
-   * that the store offers. The result has a receipt for each event, in the order of the events. Rejects within a
-   * bounded time if the store is down.
+   * call twice, is not stored again; its receipt has the outcome `duplicate` or `conflict`. Resolves once the events
+   * are stored with the durability that the store offers. The result has a receipt for each event, in the order of the
+   * events. Rejects within a bounded time if the store is down.
    *
-   * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease
-   * it, if both are true: the handler is not paused, and no other delivery of the same handler and ordering key is
-   * running, waiting, or pending and due. All other deliveries are stored as pending, due now.
+   * A delivery to a handler in {@link IncomingEvent.assign} is leased to the worker in `assign`, exactly as a claim
+   * would lease it, if both are true: the handler is not paused, and no other delivery of the same handler and ordering
+   * key is running, waiting, or pending and due. All other deliveries are stored as pending, due now.
    *
    * @throws PaymentsError `inbox_full`; none of the events was stored.
    */
@@ -219,9 +221,10 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Leases due pending deliveries to the worker, except suspects. For each handler, leases the earliest due deliveries
    * first, at most as many as its limit. Increases the number of attempts of each leased delivery by one. Leases no
-   * delivery of a paused handler. A due delivery waits from now on if the handler is running another delivery with the
-   * same ordering key. A store may lease nothing to a worker that is not live, in this method and in {@link receive}.
-   * If a store leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
+   * delivery of a paused handler. Does not lease a due delivery while another delivery to the handler with the same
+   * ordering key is running; from then on, the due delivery waits. A store may lease nothing to a worker that is not
+   * live, in this method and in {@link receive}. If a store leases a delivery to such a worker, the next heartbeat of
+   * any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
@@ -242,8 +245,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`.
-   * At most 1,000 characters of the error are stored, and the frames of the last failed attempt. Makes a suspect a
-   * normal delivery again, as do {@link complete} and {@link commit}.
+   * Stores at most 1,000 characters of the error. The frames replace those of an earlier failed attempt. Makes a
+   * suspect a normal delivery again, as do {@link complete} and {@link commit}.
    */
   fail(lease: Lease, failure: FailedAttempt): Promise<SettleResult>;
 
@@ -305,22 +308,23 @@ export interface InboxStore<Tx = unknown> {
   stats(): Promise<InboxStats>;
 
   /**
-   * Returns the failed deliveries that are pending, running or dead, those of the newest event first. Reads them in
-   * slices, and returns about the 10,000 newest; `more` is `true` if there are more.
+   * Returns the deliveries that are pending, running or dead and have at least one attempt that failed or was lost,
+   * those of the newest event first. Reads these deliveries in slices, and returns about the 10,000 newest; `more` is
+   * `true` if there are more.
    */
   failures(): Promise<{ readonly failed: readonly FailedDelivery[]; readonly more: boolean }>;
 
   /**
    * Computes the activity of the last `minutes` (1 to 1,440) closed minutes, and the counts of the events that were
-   * received since the first of them began. Reads these events, but at least the 10,000 newest events and at most about
-   * the 100,000 newest. Reads slice by slice, so that no receive waits.
+   * received since the first of these minutes began. Reads these events, but at least the 10,000 newest events and at
+   * most about the 100,000 newest. Reads slice by slice, so that no receive waits.
    *
    * @param bodiesMs the `bodiesMs` of {@link prune}: events that were received longer ago may have been pruned
    */
   activity(minutes: number, bodiesMs: number): Promise<InboxActivity>;
 
   /**
-   * Makes dead, skipped and pending deliveries due again, and done deliveries if `force` is set. Ignores running
+   * Makes dead, skipped and pending deliveries due again; with `force`, also done deliveries. Ignores running
    * deliveries and pruned events. Adds a delivery if the event has no delivery to the handler. `dueInMs[i]` is the
    * delay until selection `i` becomes due; a pending delivery that is due earlier keeps its due time. The attempts of a
    * delivery start from 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending
@@ -367,7 +371,7 @@ export interface InboxStore<Tx = unknown> {
    *   more than `tombstonesMs` ago. An event whose own time is in the future keeps its tombstone longer, so that every
    *   deleted event is older than `tombstonesMs`.
    * - expectations; see {@link ExpectationStore}.
-   * - records of processes, jobs and the audit, when no other old data is left; see `RECORD_RETENTION_MS`.
+   * - shared records, when no other old data is left; see `RECORD_RETENTION_MS`.
    *
    * Returns how many events and expectations it changed. An old event with an unfinished delivery is not pruned. Each
    * call checks only a limited number of such events again. Therefore, an event may be pruned some calls after its last

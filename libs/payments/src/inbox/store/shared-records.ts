@@ -1,10 +1,11 @@
 /**
- * Kinds of records, which processes and operators of one inbox share.
+ * Kinds of records that the processes and operators of one inbox share.
  *
- * - `process`: a process that uses the inbox, under an id that does not change until the process ends.
+ * - `process`: the report of a process about itself, under an id that does not change while the process runs.
  * - `job`: a redrive that continues after a restart.
- * - `audit`: an action of an operator. `view`: the view of a payload.
- * - `acknowledgement`: a group of failures that an operator knows.
+ * - `audit`: an action of an operator.
+ * - `view`: a view of a payload by an operator.
+ * - `acknowledgement`: the note of an operator on a group of failures.
  */
 export type RecordKind = 'process' | 'job' | 'audit' | 'view' | 'acknowledgement';
 
@@ -23,8 +24,9 @@ export const RECORD_RETENTION_MS: Readonly<Record<RecordKind, number>> = {
 };
 
 /**
- * The kinds with a limit: `InboxStore.prune` keeps only the {@link MAX_RECORDS} records of each kind that changed last.
- * Actions and views are separate kinds, so that many views do not remove actions.
+ * The kinds with a limited number of records: `InboxStore.prune` deletes all records of such a kind except the
+ * {@link MAX_RECORDS} that changed last. Actions and views are separate kinds, so that many views do not cause the
+ * deletion of actions.
  */
 export const LIMITED_RECORDS: readonly RecordKind[] = ['audit', 'view'];
 export const MAX_RECORDS = 10_000;
@@ -40,7 +42,7 @@ export interface StoredRecord {
   readonly ageMs: number;
 }
 
-/** Small texts that the processes and operators of one inbox share. Every operation is atomic. */
+/** Stores small texts that the processes and operators of one inbox share. Every operation is atomic. */
 export interface RecordStore {
   /**
    * Stores or replaces a record. With `ifVersion`, changes the record only if its stored version is `ifVersion`; 0
@@ -57,8 +59,8 @@ export interface RecordStore {
   }): Promise<number | null>;
 
   /**
-   * Returns the last changed records of a kind, the last changed first, at most `limit` (1 to 1,000). With `containing`,
-   * only records whose body contains this text.
+   * Returns at most `limit` (1 to 1,000) records of a kind: those that changed last, the latest change first. With
+   * `containing`, returns only records whose body contains this text.
    */
   list(kind: RecordKind, limit: number, containing?: string): Promise<StoredRecord[]>;
 
@@ -66,7 +68,7 @@ export interface RecordStore {
   remove(kind: RecordKind, key: string): Promise<void>;
 }
 
-/** Returns the body of a record as JSON; `undefined` if it is not the JSON text of an object. */
+/** Parses the body of a record. Returns `undefined` if the body is not the JSON text of an object. */
 export function parsedBody({ body }: Pick<StoredRecord, 'body'>): object | undefined {
   try {
     const parsed: unknown = JSON.parse(body);

@@ -4,7 +4,7 @@ import type { PaymentEventSource } from '../../events/payment-event.js';
 /**
  * The state of one event's delivery to one handler.
  *
- * - `pending`: waits for its first attempt, for a retry after a failure, or for its ordering key.
+ * - `pending`: waits for its first attempt, for a retry, or for the end of another delivery with the same ordering key.
  * - `running`: leased to a worker, under the worker's id and a fencing token.
  * - `done`: the handler succeeded.
  * - `dead`: a dead letter, because all attempts failed, or an attempt failed with an unrecoverable error. A dead
@@ -24,13 +24,13 @@ export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
  */
 export type EventState = DeliveryState | 'unhandled' | 'stale';
 
-/** An ended attempt of a delivery. */
+/** An attempt of a delivery that has ended. */
 export interface DeliveryAttempt {
   /** The number of the attempt, from 1. After a redrive, attempts are numbered from 1 again. */
   readonly attempt: number;
   /** When the delivery was claimed, by the store clock. */
   readonly startedAt: Date;
-  /** When the attempt ended, by the store clock. A lost attempt ends when its delivery is freed. */
+  /** When the attempt ended, by the store clock. A lost attempt ends when the store frees its delivery. */
   readonly endedAt: Date;
   /**
    * - `done`: the handler succeeded.
@@ -47,28 +47,29 @@ export interface StoredDelivery {
   readonly handler: string;
   readonly state: DeliveryState;
   /**
-   * Number of counted attempts. A released attempt is not counted. A lost attempt is counted only if the delivery was a
-   * suspect already.
+   * Number of attempts that are counted towards the limit. An attempt is not counted if the worker released the
+   * delivery, for example because the application closed. A lost attempt is counted only if an earlier attempt was lost
+   * too, and no attempt between them had a result.
    */
   readonly attempts: number;
   /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
   /**
-   * The stack frames of {@link lastError} that are in the application's own files, one per line and the innermost first,
-   * at most 1,000 characters. Paths are relative to the working directory of the process. `null` if there is none, and
-   * in a list.
+   * The stack frames of {@link lastError} that are in the application's own files, one per line and the innermost
+   * first, at most 1,000 characters. Paths are relative to the working directory of the process. `null` if there are no
+   * such frames, and in a list of events.
    */
   readonly frames: string | null;
   /**
-   * When a pending delivery is due; `null` in other states. This time is in the past if the delivery waits for its
-   * ordering key.
+   * When a pending delivery is due; `null` in other states. The due time is in the past if the delivery waits for
+   * another delivery with the same ordering key.
    */
   readonly dueAt: Date | null;
   /** When the delivery became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
   /**
-   * The attempts that have ended, the oldest first, at most the last 20. A redrive keeps these attempts. Released
-   * attempts are not included, because they are not counted. Empty in a list.
+   * The attempts that have ended, the oldest first, at most the last 20. A redrive does not delete these attempts.
+   * Attempts that are not counted because the worker released the delivery are not included. Empty in a list of events.
    */
   readonly history: readonly DeliveryAttempt[];
 }
@@ -103,20 +104,21 @@ export const NO_SUMMARY: StoredSummary = Object.freeze({
 });
 
 /**
- * A verified event for a store. The field `company` is the id of the company whose secret signed the webhook request: 1
- * to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The fields `id` and `eventType` have 1 to 255 characters without control
- * characters. A stale event has no handlers.
+ * A verified event that a store has to store. The field `company` is the id of the company whose secret signed the
+ * webhook request: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The fields `id` and `eventType` have 1 to 255
+ * characters without control characters. A stale event has no handlers.
  */
 export interface IncomingEvent extends Pick<
   StoredEvent,
   'company' | 'id' | 'eventType' | 'occurredAt' | 'headers' | 'stale' | 'source'
 > {
   /**
-   * Two deliveries of one company, handler and ordering key never run at the same time. If the key is `null`,
-   * deliveries of the event run at any time. The key is the event's `data.transactionId`, of any length and content.
+   * Two deliveries of one company, handler and ordering key never run at the same time. If the key is `null`, the
+   * deliveries of the event do not wait for other deliveries. The key is the event's `data.transactionId`, of any
+   * length and content.
    */
   readonly orderingKey: string | null;
-  /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
+  /** The body, byte for byte as it was signed or, with a `bodyCodec`, as the codec encoded it. */
   readonly raw: Buffer;
   /**
    * Whether the event's type is handled once per transaction. Another event of the same company, type and
@@ -149,8 +151,8 @@ export interface StoreReceipt {
    * - `stored`: the event is new.
    * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
    *   {@link StoredEvent.repeats} of the first event.
-   * - `conflict`: the stored event with this id has a different body ({@link IncomingEvent.raw}). The first event is
-   *   kept. With a `bodyCodec`, the receiver decodes and compares the bodies itself.
+   * - `conflict`: the stored event with this id has a different body ({@link IncomingEvent.raw}). The stored event does
+   *   not change. With a `bodyCodec`, the receiver decodes and compares the bodies itself.
    * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
    *   stored: call {@link InboxStore.catalog} and receive the event again.
    */
@@ -158,13 +160,13 @@ export interface StoreReceipt {
   /** Id of the stored event. For a duplicate, the id of the event that was stored first. */
   readonly id: string;
   /**
-   * Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. The caller has the
-   * body of the event.
+   * Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}, without the body of
+   * the event, which the caller has.
    */
   readonly claimed: readonly Omit<ClaimedDelivery, 'raw'>[];
   /** Whether the new event has pending deliveries, which a worker has to claim. */
   readonly pending: boolean;
-  /** The expectations that this receipt fulfilled; see {@link ExpectationStore}. */
+  /** The expectations that the event fulfilled; see {@link ExpectationStore}. */
   readonly fulfilled: readonly FulfilledExpectation[];
 }
 
@@ -210,7 +212,7 @@ export interface ClaimedDelivery extends Lease, Pick<StoredEvent, 'receivedAt' |
    * with at least one such attempt is a suspect, because it may have caused the death of the process.
    */
   readonly crashes: number;
-  /** Without this field, the span of the attempt has neither the event type nor a link. */
+  /** Without this field, the span of the attempt has neither the event type nor a link to the receipt of the event. */
   readonly traced?: TracedEvent;
 }
 
@@ -236,7 +238,7 @@ export interface StoredEvent {
   readonly receivedAt: Date;
   /** Whether the event is a tombstone: its body, its deliveries and its summary were deleted. */
   readonly pruned: boolean;
-  /** The body as received; `null` if it was pruned and only the tombstone is left. */
+  /** The body as it was received; `null` in a tombstone, and in a list of events. */
   readonly raw: Buffer | null;
   /**
    * One line about why `bodyCodec` could not decode the body. {@link raw} is then `null`, but the body is still stored.
@@ -300,14 +302,14 @@ export function boundedError(error: string): string {
 }
 
 /**
- * Returns a text with `A` to `Z` in lower case. Searches compare references in this form. The function `lower()` of the
- * databases changes the same letters: of SQLite always, of PostgreSQL with the collation "C".
+ * Returns a text with `A` to `Z` in lower case. Searches compare references in this form. The SQL function `lower()`
+ * changes the same letters in SQLite, and in PostgreSQL with the collation "C".
  */
 export function lowerCase(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
-/** A search compares the amounts of only about this many events: the newest. */
+/** A search by amount compares only about this many of the newest events. */
 export const AMOUNTS_READ = 100_000;
 
 /** Returns an amount without zeros at the end of its fraction, so that equal amounts are equal texts. */
@@ -318,8 +320,9 @@ export function normalAmount(amount: string): string {
 const AMOUNT = /^([a-z]{3})?\s*(\d{1,3}(?:,\d{3})+|\d{1,30})(\.\d{1,30})?\s*([a-z]{3})?$/i;
 
 /**
- * Returns the amount that a search may mean, such as `350`, `350.00`, `KES 1,250.00` or `350 kes`; otherwise `null`.
- * The amount is as {@link normalAmount} returns it. The currency is in upper and in lower case.
+ * Returns the amount and the currency in the text of a search, such as `350`, `350.00`, `KES 1,250.00` or `350 kes`;
+ * `null` if the text is not an amount. The amount is as {@link normalAmount} returns it. `currencies` contains the
+ * currency in upper case and in lower case; it is empty without a currency.
  */
 export function amountIn(search: string): { amount: string; currencies: string[] } | null {
   const [, before, digits, fraction = '', after] = AMOUNT.exec(search.trim()) ?? [];
@@ -340,8 +343,8 @@ export interface EventFilter {
   /** Only events that were received from this source. */
   readonly source?: PaymentEventSource;
   /**
-   * Only events that were received at this time or later. In a database, an event may be left out if the clock was set
-   * back by more than a minute and then passed this time, or {@link to}, a second time.
+   * Only events that were received at this time or later. In a database, the list may leave out an event if the clock
+   * was set back by more than a minute, and therefore reached this time, or {@link to}, twice.
    */
   readonly from?: Date;
   /** Only events that were received before this time. */
@@ -349,24 +352,28 @@ export interface EventFilter {
   /** Only events with a delivery to this handler. */
   readonly handler?: string;
   /**
-   * Only events with a delivery in this state (to `handler`, if that is set). For `unhandled` and `stale`: only events
-   * without deliveries for this reason.
+   * Only events with a delivery in this state. If `handler` is also set, this delivery must be to that handler. With
+   * `unhandled` or `stale`, only events that have no deliveries for this reason.
    */
   readonly state?: EventState;
   /**
-   * Only events whose id or reference begins with this text, or whose transaction id (the ordering key) is this text. For
-   * a reference, `A` to `Z` match in either case. If the text is an amount, such as `350`, `350.00` or `KES 350`, also
-   * events with this amount and currency among about the newest 100,000 events (the memory inbox: among all events).
+   * Only events whose id or reference begins with this text, or whose transaction id (the ordering key) is this text.
+   * For a reference, `A` to `Z` match in either case. If the text is an amount, such as `350`, `350.00` or `KES 350`,
+   * also events with this amount and currency among about the newest 100,000 events (in the memory inbox, among all
+   * events).
    */
   readonly search?: string;
 }
 
 /**
- * A page of a list. If few events match the filter, the page may have fewer events than `limit`, or none, although it
- * has a `next`.
+ * A page of a list. If few events match the filter, the page may have fewer events than `limit`, or none, although
+ * `next` is not `null`.
  */
 export interface EventPage {
-  /** The events, without bodies, headers and histories: `raw` is `null`, and the other fields are empty. */
+  /**
+   * The events without their bodies, headers, repeats and histories: `raw` is `null`, and the other three fields are
+   * empty.
+   */
   readonly events: readonly StoredEvent[];
   /** The value to pass as `after` to get the next page, even if this page is empty; `null` on the last page. */
   readonly next: string | null;
@@ -424,7 +431,7 @@ export interface DeliverySelection {
   readonly handlers: readonly string[];
 }
 
-/** Maximum number of rows that one call of `list()` of a database compares with the filter. */
+/** Maximum number of rows that one call of `list()` of a database store compares with the filter. */
 export const MAX_READ = 20_000;
 
 /**
@@ -441,7 +448,7 @@ export const COUNT_CAP = 10_000;
 export interface CappedCount {
   /** The count, from 0 to 10,000. */
   readonly count: number;
-  /** Whether there are more rows than {@link count}, so that pages show "10,000+". */
+  /** Whether there are more rows than {@link count}. Pages then show "10,000+". */
   readonly more: boolean;
 }
 
@@ -450,7 +457,7 @@ export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
-/** Counts for a dashboard or a scraper. */
+/** Counts of the stored events and deliveries, for a dashboard or a metrics endpoint. */
 export interface InboxStats {
   /**
    * Number of unfinished deliveries by handler and state. A combination of handler and state without deliveries has no
@@ -461,10 +468,11 @@ export interface InboxStats {
     readonly state: 'pending' | 'running' | 'dead';
   } & CappedCount)[];
   /**
-   * Number of stored events without a delivery because no handler takes their type. `webhook.test` events do not count.
+   * Number of stored events that have no delivery because no handler takes their type. `webhook.test` events do not
+   * count.
    */
   readonly unhandled: CappedCount;
-  /** Number of stored events without a delivery because they were too old when they were received. */
+  /** Number of stored events that have no delivery because the events were too old when they were received. */
   readonly stale: CappedCount;
   /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
@@ -483,7 +491,7 @@ export interface PauseFacts {
   readonly who?: string | undefined;
   /** The reason, 1 to 500 characters. */
   readonly reason?: string | undefined;
-  /** When the pause ends by itself, in the future. Default: the pause lasts until `PaymentInbox.resume()`. */
+  /** When the pause ends by itself; must be in the future. Default: the pause lasts until `PaymentInbox.resume()`. */
   readonly until?: Date | undefined;
 }
 
@@ -504,14 +512,14 @@ export interface HandlerPause {
   readonly until: Date | null;
 }
 
-/** A delivery with an attempt that failed or was lost. Its state is pending, running or dead. */
+/** A delivery that is pending, running or dead and has at least one attempt that failed or was lost. */
 export interface FailedDelivery {
   readonly handler: string;
   /** The error of the last attempt that failed or was lost, exactly as stored. */
   readonly error: string;
   /** `retrying` means pending or running. */
   readonly state: 'dead' | 'retrying';
-  /** When this attempt ended. */
+  /** When the last attempt that failed or was lost ended. */
   readonly failedAt: Date;
   /** Id of the company of the event. */
   readonly company: string;
@@ -527,20 +535,22 @@ export interface InboxActivity {
   readonly minutes: readonly ActivityMinute[];
   /**
    * The number of new events since the first of {@link minutes} began, until now, by how they were received. `test`
-   * counts the events of the type `webhook.test`, and `webhook` all others of webhook requests. `overdue` counts events
-   * that the module itself created.
+   * counts the events of the type `webhook.test`, and `webhook` counts all other events of webhook requests. `overdue`
+   * counts events that the module itself created.
    */
   readonly events: Readonly<Record<'webhook' | 'poll' | 'test' | 'overdue', number>>;
-  /** The deliveries of these events, to all handlers together. */
+  /** The deliveries of the events that {@link events} counts, to all handlers together. */
   readonly deliveries: RangeCounts;
-  /** The deliveries of these events by handler name. Handlers without a delivery are absent. */
+  /**
+   * The deliveries of the events that {@link events} counts, by handler name. Handlers without a delivery are absent.
+   */
   readonly handlers: Readonly<Record<string, RangeCounts>>;
   /**
-   * From this minute on, {@link minutes} counts every event and all attempts of these events. This is the start of the
-   * first minute, with two exceptions: the inbox has received more than 100,000 events since then, or it may have
-   * deleted events that it received since then. For minutes before `completeFrom`, only events among the 100,000 newest
-   * are counted. Attempts for events that were received before the first minute are counted if the event is among the
-   * 10,000 newest.
+   * Start of the minute from which on {@link minutes} counts every new event and all attempts for these events. This is
+   * the start of the first minute, with two exceptions: the inbox has received more than 100,000 events since the first
+   * minute began, or it may have deleted events that it received since the first minute began. In the minutes before
+   * `completeFrom`, only events among the 100,000 newest are counted. Attempts for events that were received before the
+   * first minute are counted if the event is among the 10,000 newest.
    */
   readonly completeFrom: Date;
 }
@@ -552,9 +562,12 @@ export interface InboxActivity {
 export interface RangeCounts extends Readonly<Record<DeliveryState, number>> {
   /** Number of failed or lost attempts of these deliveries until now. */
   readonly failed: number;
-  /** Median time from receipt to done of all deliveries in `done`, in milliseconds (nearest rank); `null` without them. */
+  /**
+   * Median time from receipt to done of all deliveries that `done` counts, in milliseconds (nearest rank); `null` if
+   * `done` is 0.
+   */
   readonly p50Ms: number | null;
-  /** 95th percentile of these times, in milliseconds. */
+  /** 95th percentile of the times from receipt to done, in milliseconds; `null` if `done` is 0. */
   readonly p95Ms: number | null;
 }
 
@@ -569,11 +582,11 @@ export interface ActivityCounts {
   /** Number of deliveries that became dead. */
   readonly dead: number;
   /**
-   * Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without
-   * deliveries.
+   * Median time from receipt to done of the deliveries that `done` counts, in milliseconds (nearest rank); `null` if
+   * `done` is 0.
    */
   readonly p50Ms: number | null;
-  /** 95th percentile of the times from receipt to done, in milliseconds. */
+  /** 95th percentile of the times from receipt to done, in milliseconds; `null` if `done` is 0. */
   readonly p95Ms: number | null;
 }
 

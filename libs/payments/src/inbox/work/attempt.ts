@@ -26,8 +26,9 @@ import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/
 import type { HandlerPolicy } from './worker-options.js';
 
 /**
- * If an attempt could not be settled, it waits at most this many milliseconds for the end of its own commit. A commit
- * that takes longer has not succeeded, because it still runs the function that the handler passed to it.
+ * If the worker could not settle a delivery, the attempt waits at most this many milliseconds for the end of its own
+ * commit. A commit that takes longer has not succeeded, because it is still running the function that the handler
+ * passed to it.
  */
 const COMMIT_RESPONSE_MS = 5000;
 /**
@@ -85,7 +86,7 @@ interface Settlement {
   readonly log: () => void;
 }
 
-/** One attempt of one delivery: runs its handler within its time limit, and settles the delivery. */
+/** Runs one attempt of a delivery: calls the handler within its time limit, and settles the delivery. */
 export class Attempt {
   readonly #abort = new AbortController();
   readonly #commit: AttemptCommit;
@@ -115,7 +116,10 @@ export class Attempt {
       : this.#run(onSlotFree);
   }
 
-  /** Aborts the signal because the application closes. If the handler fails after that, the attempt is not counted. */
+  /**
+   * Aborts the signal because the application closes. If the handler fails after its signal was aborted, the attempt is
+   * not counted.
+   */
   abandon(): void {
     this.#closing = true;
     this.#cancelTimeLimit();
@@ -193,13 +197,14 @@ export class Attempt {
       const { nextDue } = result;
       return { outcome, nextDue, retryInMs, failure, observed: settlement.outcome, endedAt };
     }
-    // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
-    // meanwhile.
+    // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease while the
+    // attempt waits for this commit.
     const { runtime } = this.services;
     await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime).catch(() => {});
     if (this.#commit.done) return this.#committed(failure);
     if (result !== null) this.#logNotStored(failure);
-    // An earlier attempt to settle may have succeeded and made another delivery due, although its response was lost.
+    // An earlier call that settles the delivery may have succeeded and made another delivery due, although its response
+    // was lost.
     return { outcome, nextDue: true, retryInMs, failure, observed: 'lost', endedAt };
   }
 
@@ -234,7 +239,10 @@ export class Attempt {
     return failure;
   }
 
-  /** If the time limit passes first, resolves with `handler_timeout`, but does not stop the handler. */
+  /**
+   * Resolves with the failure of the handler, or `null`. If the time limit passes first, resolves with the failure
+   * `handler_timeout`, but does not stop the handler.
+   */
   #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
     const { timeoutMs } = this.policy;
     return new Promise((resolve) => {
@@ -408,12 +416,15 @@ function outOfAttempts(
   const { attempts } = policy.retry;
   const message =
     crashes > 0
-      ? `The last of ${attempts} attempts ended without a result: its process died or was cut off.`
+      ? `The last of ${attempts} attempts ended without a result: its process died or sent no heartbeat in time.`
       : `The delivery had ${attempt - 1} attempts, and its retry schedule now allows ${attempts}.`;
   return new PaymentsError('unrecoverable', message);
 }
 
-/** Copies the body only when the handler first uses it, because each attempt creates a context. */
+/**
+ * The context of one attempt. Copies the body only when the handler first reads it, so that other attempts do not copy
+ * it.
+ */
 export class AttemptContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;
@@ -459,7 +470,7 @@ export class AttemptContext implements PaymentEventContext {
   }
 }
 
-/** The promise that `context.commit` returns. This promise records whether the handler awaits it. */
+/** The promise that `context.commit` returns. The promise records whether the handler awaits it. */
 class CommitPromise<R> extends Promise<R> {
   #awaited = false;
 
@@ -511,8 +522,8 @@ export class AttemptCommit {
       }
     })();
     const promise = new CommitPromise<R>((resolve, reject) => void committed.then(resolve, reject));
-    // Without this listener, a failed commit that the handler does not await would end the process. close() reports the
-    // failure.
+    // Without this listener, a failed commit that the handler does not await would make the process exit. close()
+    // reports the failure.
     void Promise.prototype.then.call(promise, undefined, () => {});
     this.#promise = promise;
     return promise;

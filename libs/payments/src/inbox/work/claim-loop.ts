@@ -5,12 +5,12 @@ import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
 /**
- * The longest time between two claims of an idle process, in milliseconds. If a wake-up is lost, the delay is at most
- * this long.
+ * The longest time between two claims of an idle process, in milliseconds. If a wake-up is lost, a due delivery or poll
+ * waits at most this long.
  */
 const MAX_SLEEP_MS = 30_000;
 /**
- * If something is still due after a claim, because the claim did not return it, the next claim follows after this many
+ * If a delivery or poll is still due after a claim that did not return it, the next claim follows after this many
  * milliseconds.
  */
 const CLAIM_AGAIN_MS = 100;
@@ -27,7 +27,7 @@ export interface ClaimSource {
    * due, and `undefined` if the time is not known, so that the loop sets no timer.
    */
   nextDueInMs(): Promise<number | null | undefined>;
-  /** Called when something has become due, before it is claimed. */
+  /** Called when a delivery or poll has become due, before it is claimed. */
   onDue(): void;
   onNothingDue(): void;
 }
@@ -81,7 +81,7 @@ export class ClaimLoop {
     );
   }
 
-  /** Resolves when the claim that is under way has ended. Call it when the source is not active any more. */
+  /** Resolves when the claim that is under way has ended. Call this method when the source is not active any more. */
   async stop(): Promise<void> {
     this.#cancelSleep();
     this.#cancelBackoff();

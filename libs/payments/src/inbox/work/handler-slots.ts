@@ -30,7 +30,7 @@ export class HandlerSlots {
     this.#handlers.set(handler, { limit, used: 0, leased: 0, backlog: true, woken: true });
   }
 
-  /** Records that deliveries to these handlers may be due. Returns whether this process has one of the handlers. */
+  /** Records that deliveries to these handlers may be due. Returns whether this process runs one of these handlers. */
   wake(handlers: Iterable<string> = this.#handlers.keys()): boolean {
     let known = false;
     for (const handler of handlers) {
@@ -113,7 +113,10 @@ export class HandlerSlots {
     this.settled(handler, count);
   }
 
-  /** Frees the slot of a handler that has ended or exceeded its time limit. Call {@link settled} after that. */
+  /**
+   * Frees the slot of a handler that has ended or exceeded its time limit. Call {@link settled} when the delivery is
+   * settled.
+   */
   handled(handler: string, count = 1): void {
     this.#handlers.get(handler)!.used -= count;
   }

@@ -61,7 +61,7 @@ export class OutcomeWatches {
 
 /** The outcomes of one event's attempts since the watch started. */
 export class OutcomeWatch {
-  /** By handler. A handler that failed and then succeeded in a later attempt is done. */
+  /** The last outcome of each handler. A handler that failed and then succeeded in a later attempt is done. */
   readonly #outcomes = new Map<string, AttemptOutcome>();
   #onChange: () => void = () => {};
   #abandoned = false;
@@ -103,7 +103,7 @@ export class OutcomeWatch {
 export interface RunDueResult {
   /** Number of attempts whose handler succeeded. */
   readonly done: number;
-  /** Number of attempts that failed. Their deliveries run again later, or are dead. */
+  /** Number of attempts that failed. The deliveries of these attempts run again later, or are dead. */
   readonly failed: number;
   /** Whether `forMs` passed, or the application closed, while a delivery was due or running. */
   readonly more: boolean;
@@ -139,7 +139,7 @@ export interface InboxCompanion {
   readonly declaration: HandlerDeclaration;
   /** Whether none of this work runs or is about to run. */
   readonly idle: boolean;
-  /** Claims soon, if {@link InboxWorker.active} is true, because something may be due. */
+  /** Claims this work soon, if {@link InboxWorker.active} is true, because some of it may be due. */
   wake(): void;
   /** Stops claiming. Resolves when all running work has ended. */
   stop(): Promise<void>;
@@ -152,7 +152,7 @@ interface SlotReservation {
   readonly workerId: string;
   readonly handlers: readonly string[];
   /**
-   * Runs the deliveries that the store assigned, and frees the other slots. Call it exactly once.
+   * Runs the deliveries that the store assigned, and frees the other slots. Call this function exactly once.
    *
    * @param claimed the deliveries that the store assigned; `null` if the receive failed but may have taken effect
    * @param parsed the parsed event of the deliveries: the first handler gets this object and may change it, because
@@ -275,7 +275,10 @@ export class InboxWorker {
     return this.#services.ignoringSignal;
   }
 
-  /** Without `background`, deliveries run only during {@link runDue}. Nothing is claimed before the registration. */
+  /**
+   * Starts the worker. Without `background`, deliveries run only during {@link runDue}. The worker claims nothing
+   * before it is registered.
+   */
   start(background = true): void {
     this.#state = 'working';
     this.#background = background;
@@ -330,7 +333,10 @@ export class InboxWorker {
     if (this.#runDueCalls.size > 0) this.#claims.claimSoon();
   }
 
-  /** Returns `null` if it reserved no slot, or if this process does not run deliveries in the background. */
+  /**
+   * Reserves a slot for each of these handlers that has a free slot. Returns `null` if it reserved no slot, or if this
+   * process does not run deliveries in the background.
+   */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;
     const workerId = this.#currentId();
@@ -415,7 +421,7 @@ export class InboxWorker {
   /**
    * Claims a suspect before other deliveries, unless this process already runs a suspect. A suspect may have caused the
    * death of its process. A process runs only one suspect at a time, so that if the process dies, only the attempt of
-   * this suspect is counted. The suspects of one handler may end one process after another, and must not delay the
+   * this suspect is counted. The suspects of one handler may crash one process after another, and must not delay the
    * suspects of the other handlers. Therefore, the order of the handlers in each claim is random.
    */
   async #claimSuspect(workerId: string, free: readonly string[]): Promise<ClaimedDelivery | null> {
@@ -497,8 +503,8 @@ export class InboxWorker {
   }
 
   /**
-   * Returns the id to claim with. If there is none now, returns `null` and sends a heartbeat outside of the async
-   * context of the request.
+   * Returns the worker id to claim with. If this process has no valid id now, returns `null` and sends a heartbeat
+   * outside of the async context of the request.
    */
   #currentId(): string | null {
     const { current } = this.#heartbeat;

@@ -12,11 +12,14 @@ const RETIRE_MS = 2000;
 
 /**
  * Milliseconds that are added to the time between heartbeats, because a timer may run up to 1 ms early. With SQLite,
- * when another process has died, the fourth heartbeat after that must find that the lease of that process has ended.
+ * the fourth heartbeat after the death of another process must find that the lease of that process has ended.
  */
 const TIMER_MS = 2;
 
-/** The shortest time between two registrations. Without it, each failed claim would cause a registration. */
+/**
+ * The shortest time between two registrations, in milliseconds. Without this limit, each failed claim would cause a
+ * registration.
+ */
 const REGISTER_MS = 1000;
 
 /** What a {@link WorkerHeartbeat} needs from its worker. */
@@ -27,7 +30,10 @@ export interface RegisteredWorker {
   readonly logger: ModuleLogger;
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
-  /** Called after each successful heartbeat. Claims may then begin, and the heartbeat may have freed deliveries. */
+  /**
+   * Called after each successful heartbeat, because claims may begin, and because the heartbeat may have freed
+   * deliveries.
+   */
   onSuccess(suspects: boolean): void;
   /** Called if the store declared that worker id dead and freed its deliveries. */
   onDeclaredDead(id: string): void;
@@ -35,8 +41,8 @@ export interface RegisteredWorker {
 
 /**
  * Registers this process as a worker, sends a heartbeat every quarter of `leaseMs`, and registers again under a new id
- * if the store declared the worker dead. A failed heartbeat changes nothing, because only the store declares a worker
- * dead.
+ * if the store declared the worker dead. A worker whose heartbeat failed is still registered, because only the store
+ * declares a worker dead.
  */
 export class WorkerHeartbeat {
   #id: string | null = null;
@@ -67,14 +73,14 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because
-   * its last heartbeat was too long ago. In these cases, call {@link renew}.
+   * The worker id to claim with. `null` if the process is not registered, or if the store may have declared the worker
+   * dead because its last heartbeat was too long ago. In these cases, call {@link renew}.
    */
   get current(): string | null {
     return this.#fresh && !this.#unsure ? this.#id : null;
   }
 
-  /** Sends a heartbeat at once if {@link current} needs one. */
+  /** Sends a heartbeat at once if the process is registered and {@link current} is `null`. */
   renew(): void {
     if (this.#id !== null && this.current === null) this.#sendBeforeClaims();
   }

@@ -23,8 +23,8 @@ export interface WorkerOptions {
    */
   concurrency?: number;
   /**
-   * Milliseconds until `context.signal` aborts and the attempt fails with the code `handler_timeout`, unless
-   * `@OnPaymentEvent` sets the `timeoutMs` of the handler. 1 to 3,600,000. Default 60,000.
+   * Milliseconds from the start of an attempt until `context.signal` aborts and the attempt fails with the code
+   * `handler_timeout`, unless `@OnPaymentEvent` sets the `timeoutMs` of the handler. 1 to 3,600,000. Default 60,000.
    */
   timeoutMs?: number;
   /**
@@ -41,8 +41,8 @@ export interface WorkerOptions {
   drainMs?: number;
   /**
    * Milliseconds from the receipt of an event until its body is deleted, if all its deliveries are done or skipped.
-   * After that, only a tombstone is stored, which has the event's id but not its body. 1,000 to 31,536,000,000 (a
-   * year). Default 604,800,000 (7 days).
+   * After its body is deleted, the event is a tombstone, which has the event's id but not its body. 1,000 to
+   * 31,536,000,000 (a year). Default 604,800,000 (7 days).
    */
   retainEventsMs?: number;
   /**

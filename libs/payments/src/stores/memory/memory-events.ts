@@ -117,8 +117,8 @@ class OrderingKey implements Queued<OrderingKey> {
 /** The deliveries of one handler, by ordering key. */
 export class HandlerQueue {
   /**
-   * The ordering keys with pending deliveries. A key is left out while one of its deliveries runs and another one is
-   * due.
+   * The ordering keys with pending deliveries. A key is not in this queue while one delivery of the key runs and
+   * another delivery of the key is due.
    */
   readonly #claimable = new PriorityQueue<OrderingKey>((a, b) =>
     dueBefore(a.pending!.first!, b.pending!.first!),
@@ -127,7 +127,9 @@ export class HandlerQueue {
 
   constructor(readonly name: string) {}
 
-  /** When the next delivery becomes claimable, on the monotonic clock; `Infinity` if none can. */
+  /**
+   * When the next delivery becomes claimable, on the monotonic clock; `Infinity` if no delivery can become claimable.
+   */
   get nextDueAt(): number {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
@@ -150,7 +152,7 @@ export class HandlerQueue {
     return key;
   }
 
-  /** Undoes {@link join} for a delivery that the store forgets. */
+  /** Undoes {@link join} for a delivery that the store deletes. */
   leave(key: OrderingKey): void {
     key.size -= 1;
     if (key.size === 0 && key.name !== null) this.#keys.delete(key.name);
@@ -240,7 +242,10 @@ export class EventIndex {
     return true;
   }
 
-  /** Call this method after the event got deliveries, and after a delivery finished or was reopened. */
+  /**
+   * Records whether all deliveries of the event have finished. Call this method after the event got deliveries, and
+   * after a delivery finished or was reopened.
+   */
   update(row: MemoryEvent, now: number): void {
     let open = false;
     for (const delivery of row.deliveries) open ||= delivery.isOpen;
@@ -254,8 +259,8 @@ export class EventIndex {
   /**
    * Deletes finished events until the remaining events fit the limits. Deletes bodies first, then whole events.
    *
-   * @throws PaymentsError `inbox_full` if the unfinished events alone exceed the limits. In this case, only the new
-   *   events in `rows` are deleted.
+   * @throws PaymentsError `inbox_full` if the unfinished events alone exceed the limits; this method has then deleted
+   *   only the new events in `rows`.
    */
   makeRoom(rows: readonly MemoryEvent[]): void {
     const { maxEvents, maxBytes } = this.limits;
@@ -323,7 +328,10 @@ export class EventIndex {
   }
 }
 
-/** Adds a copy with another id to the repeats of the original event. Returns the outcome of the copy's receipt. */
+/**
+ * If the copy has another id than the original event, adds this id to the repeats of the original event. Returns the
+ * outcome of the copy's receipt.
+ */
 export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' | 'conflict' {
   const { id, raw } = copy.event;
   if (id === original.event.id) {
@@ -345,7 +353,7 @@ const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).diges
 
 const sizeOf = ({ event }: MemoryEvent): number => event.raw.byteLength;
 
-/** The queue that contains the item, if any, and the index of the item in it. The queue updates both fields. */
+/** The queue that contains the item, if any, and the index of the item in this queue. The queue updates both fields. */
 export interface Queued<T extends Queued<T>> {
   queue: PriorityQueue<T> | null;
   position: number;

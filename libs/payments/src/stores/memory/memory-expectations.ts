@@ -94,7 +94,7 @@ export function memoryExpectations(
     byTransaction.set(key, (byTransaction.get(key) ?? new Set()).add(row));
   }
 
-  /** With `null`, no poll is scheduled. */
+  /** Schedules the next poll in `inMs` milliseconds. With `null`, schedules no poll. */
   function schedule(row: Row, inMs: number | null): void {
     row.queue?.delete(row);
     if (inMs === null) return;
@@ -102,7 +102,7 @@ export function memoryExpectations(
     polls.add(row);
   }
 
-  /** Ends an expectation and removes its next poll. A running poll keeps its lease. */
+  /** Makes an expectation fulfilled or cancelled, and removes its next poll. A running poll keeps its lease. */
   function end(row: Row, state: 'fulfilled' | 'cancelled'): void {
     row.stored.state = state;
     if (!row.leased) schedule(row, null);

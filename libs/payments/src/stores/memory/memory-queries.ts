@@ -24,7 +24,7 @@ import type { EventIndex, MemoryDelivery, MemoryEvent } from './memory-events.js
 
 type ToDate = (monotonicMs: number) => Date;
 
-/** `rows` must be in the order of `seq`. `next` is `null` on the last page. */
+/** Returns a page of the listed rows. `rows` must be in the order of `seq`. `next` is `null` on the last page. */
 export function pageOf<Row extends { readonly seq: number }>(
   rows: Iterable<Row>,
   isListed: (row: Row) => boolean,
@@ -185,7 +185,7 @@ function isFailed({ lastError, isOpen, state }: MemoryDelivery): boolean {
 
 const SLICE = 5000;
 
-/** Between two slices, the store can receive events. */
+/** Returns a function that reads the events slice by slice. Between two slices, the store can receive events. */
 export function activitySlices(events: EventIndex): Parameters<typeof countActivity>[3] {
   const rows = [...events.all()].toReversed();
   return async () => {

@@ -10,7 +10,7 @@ interface Row {
   readonly key: string;
   readonly version: number;
   readonly body: string;
-  /** By the monotonic clock. */
+  /** When the record was last changed, by the monotonic clock. */
   readonly changedMs: number;
 }
 

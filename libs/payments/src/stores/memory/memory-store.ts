@@ -34,9 +34,9 @@ import {
 /** Options of {@link memoryInbox}. */
 export interface MemoryInboxOptions {
   /**
-   * Maximum number of events to keep, including finished events. An event has finished if all its deliveries are done,
-   * dead or skipped. If the inbox is full, a new event replaces the event that finished first, even a dead letter; if no
-   * event has finished, the response to the webhook request is 503. Expectations have a separate limit with the same
+   * Maximum number of stored events, including finished events. An event has finished if all its deliveries are done,
+   * dead or skipped. If the inbox is full, a new event replaces the event that finished first, even a dead letter; if
+   * no event has finished, the response to the webhook request is 503. Expectations have a separate limit with the same
    * value. 1 to 1,000,000. Default 10,000.
    */
   maxEvents?: number;
@@ -55,11 +55,11 @@ const WARNING =
   'warning off.';
 
 /**
- * Keeps events in the memory of this process. The inbox needs no set-up, and a restart loses all stored events. No
- * payment is lost, because the sender gets a 2xx response only after every handler has succeeded, and otherwise repeats
- * the event. However, the handlers run again for a copy of an event that was handled before the restart, even if an
- * attacker sends the copy. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is more
- * likely than a replay.
+ * Stores events in the memory of this process. The inbox needs no set-up, and a restart loses all stored events. No
+ * payment is lost, because the sender gets a 2xx response only after every handler has succeeded, and otherwise sends
+ * the event again. However, the handlers run again for a copy of an event that was handled before the restart, even if
+ * an attacker sends the copy. Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is
+ * more likely than a replay.
  *
  * Use this inbox for tests, for development, and for applications whose handlers are quick and idempotent. Under
  * `NODE_ENV=production` the inbox logs one warning at boot.

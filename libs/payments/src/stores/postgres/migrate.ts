@@ -19,7 +19,7 @@ export const MIGRATIONS: readonly ((schema: string) => string)[] = [version1];
 /**
  * Returns the SQL that creates the functions. A migration runs its steps and then creates all functions again.
  * Therefore, a change of a function needs a new version of the schema, but the step to this version may be empty.
- * Processes of the previous version call the same functions until they end, so a function must keep its parameters and
+ * Processes of the previous version call the same functions until they exit, so a function must keep its parameters and
  * results. A new function with other parameters may have the same name, because PostgreSQL then keeps both functions. A
  * new function with other results needs another name.
  */
@@ -109,10 +109,10 @@ async function runMigrations(
     connection.run(text, values, MIGRATION_MS);
   await run(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
   await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);
-  // One process migrates at a time. A lock of the transaction works behind a connection pooler too.
+  // One process migrates at a time. A lock that ends with the transaction works behind a connection pooler too.
   await run(`SELECT pg_advisory_xact_lock(${lockNumber(name, 'migration')})`);
   const { rows } = await run('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [name]);
-  // Not IF NOT EXISTS, which needs the permission to create a schema even if the schema exists.
+  // The statement has no IF NOT EXISTS, because this needs the permission to create a schema even if the schema exists.
   if (rows.length === 0) await run(`CREATE SCHEMA ${schema}`);
   const version = await versionOf({ run }, name, migrations.length);
   if (version === migrations.length) return;

@@ -10,7 +10,7 @@ import type { OptionChecks } from '../../errors/option-checks.js';
 
 /**
  * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run
- * `BEGIN`, `COMMIT` or `ROLLBACK` on the client and do not release the client, because the inbox does both.
+ * `BEGIN`, `COMMIT` or `ROLLBACK` on the client and do not release the client, because the inbox does this.
  */
 export type PostgresTransaction = PoolClient;
 
@@ -55,9 +55,9 @@ export interface PostgresInboxOptions {
   connectionString?: string;
   /**
    * The application's own pool of `pg`. The inbox does not close it. Add a listener for the event `error` of the pool.
-   * Without this listener, if the server cuts a connection after the inbox has closed, the process ends. The inbox
-   * opens one more connection, outside of the pool but with its options, to receive notifications of new deliveries.
-   * Default: a pool of the inbox's own.
+   * Without this listener, the process exits if the server cuts a connection after the inbox has closed. To receive
+   * notifications of new deliveries, the inbox opens one more connection, outside of the pool but with the options of
+   * the pool. Default: the inbox creates a pool of its own.
    */
   pool?: Pool;
   /**

@@ -67,7 +67,7 @@ interface EventRow {
   readonly currency: string | null;
   readonly stale: boolean | 0 | 1;
   readonly pruned: boolean | 0 | 1;
-  /** The body in hexadecimal. This column and the next two columns are absent in the rows of a list. */
+  /** The body in hexadecimal. The columns `raw`, `headers` and `repeats` are absent in the rows of a list. */
   readonly raw?: string | null;
   readonly headers?: string | null;
   /** A JSON array of pairs of an id and a time. */
@@ -300,7 +300,7 @@ export class SqlEvents {
     );
     const { dialect } = connection;
     const endedAt = 'CAST(j.value ->> 1 AS bigint) + CAST(j.value ->> 2 AS bigint)';
-    // The histories stay in the database, because their errors may take megabytes.
+    // The statement returns no histories, because their errors may take megabytes.
     const rows = await connection.all<CountedRow>(
       `SELECT d.event, d.handler, d.state, d.finished_at, CASE WHEN d.failed_at IS NOT NULL THEN (
          SELECT ${dialect.jsonArray(endedAt)} FROM ${dialect.elements('d.history::json')} WHERE j.value ->> 3 <> 'd') END AS failed
@@ -483,12 +483,13 @@ export class SqlEvents {
     ];
   }
 
-  /** Returns a condition without an index if a search may be for an amount; otherwise nothing. */
+  /** Returns a condition without an index if the text of a search is an amount; otherwise an empty array. */
   #hasAmountIn(search: string): Condition[] {
     const searched = amountIn(search);
     if (searched === null) return [];
     const { amount, currencies } = searched;
-    // The start is compared first, because it is cheap. For the rest, see normalAmount.
+    // Compares the start of the amount first, because this comparison is cheap. The last line removes the zeros that
+    // normalAmount removes.
     const sql = `e.seq > (SELECT max(x.seq) - ${AMOUNTS_READ} FROM ${this.#table('event')} x)
       AND substr(e.amount, 1, length(?::text)) = ?::text
       AND CASE WHEN e.amount LIKE '%.%' THEN rtrim(rtrim(e.amount, '0'), '.') ELSE e.amount END = ?::text`;
@@ -678,7 +679,10 @@ function dateOf(ms: number | null, offsetMs = 0): Date | null {
   return ms === null ? null : new Date(ms + offsetMs);
 }
 
-/** Adds the attempt that made the delivery done, which is stored in other columns. */
+/**
+ * Returns the history of a delivery. Adds the attempt that made the delivery done, because other columns store this
+ * attempt.
+ */
 export function historyOf({
   state,
   attempts,

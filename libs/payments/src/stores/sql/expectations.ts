@@ -332,7 +332,10 @@ export abstract class SqlExpectations implements ExpectationStore {
     };
   }
 
-  /** Returns `undefined` if the expectation or the stored events of its transaction have changed in the meantime. */
+  /**
+   * Settles a poll. Returns `undefined` if it has to be called again, because the expectation or the stored events of
+   * its transaction have changed in the meantime.
+   */
   async #trySettle(settlement: PollSettlement): Promise<SettledPoll | undefined> {
     const { lease, outcome, eventTypes } = settlement;
     const alone = pollChange(settlement, 'waiting', []);
@@ -362,7 +365,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     return isFinal ? settledPoll(change, before.state, state, receipt) : undefined;
   }
 
-  /** Returns the new state; `undefined` if the lease is not valid any more. */
+  /** Records a poll. Returns the new state of the expectation; `undefined` if the lease is not valid any more. */
   protected async recordPoll(
     change: PollChange,
     settlement: PollSettlement,
@@ -403,7 +406,10 @@ export abstract class SqlExpectations implements ExpectationStore {
     return { rows, next: next ?? null };
   }
 
-  /** Returns the expectations whose reference or transaction id begins with a text; `null` if there are too many. */
+  /**
+   * Returns the numbers of the expectations whose reference or transaction id begins with a text; `null` if there are
+   * too many such expectations.
+   */
   async #fewBeginningWith(text: string): Promise<readonly number[] | null> {
     const found: number[] = [];
     for (const condition of prefixesOf(text)) {
@@ -424,7 +430,7 @@ export abstract class SqlExpectations implements ExpectationStore {
     );
   }
 
-  /** Returns SQL for the table as `x`, which is read in the order of an index. */
+  /** Returns SQL for the table with the alias `x`. The database reads the table in the order of the index. */
   #by(index: string | null): string {
     return `${this.#table} x ${index ? this.connection.dialect.index(`expectation_${index}`) : ''}`;
   }
@@ -490,11 +496,11 @@ export abstract class SqlExpectations implements ExpectationStore {
 }
 
 /**
- * Returns the statements of `expect`. The statements run in order until one of them changes a row and so stores the
- * expectation. The statements also run in transactions of the application, with any isolation level. The statements
- * only insert a row or reopen a cancelled row. Therefore, only a process that stores the same reference waits for such
- * a transaction. Both statements write before they read: on SQLite, a transaction that has read cannot get the write
- * lock after another process has written.
+ * Returns the statements of `expect`. Run the statements in this order until one of them changes a row; that statement
+ * has stored the expectation. The statements also run in transactions of the application, with any isolation level. The
+ * statements only insert a row or reopen a cancelled row. Therefore, only a process that stores the same reference
+ * waits for such a transaction. Both statements write before they read: on SQLite, a transaction that has read cannot
+ * get the write lock after another process has written.
  */
 export function expectStatements(
   dialect: SqlDialect,

@@ -4,12 +4,12 @@ import { SqlRecords } from './records.js';
 import type { SqlDatabase } from './sql-connection.js';
 
 /**
- * Number of old events that one slice reads. It has a limit, because unfinished events are not pruned, and there may be
- * millions of them.
+ * Number of old events that one slice reads. The number is limited, because unfinished events are not pruned, and there
+ * may be millions of unfinished events.
  */
 const SLICE = 1000;
 
-/** Number of events that one slice prunes. It is low, because a receive may have to wait for the slice. */
+/** Number of events that one slice prunes. The number is low, because a receive may have to wait for the slice. */
 const MAX_PRUNED = 100;
 
 type Request = Parameters<InboxStore['prune']>[0];
@@ -21,9 +21,9 @@ export interface PruneRequest extends Request {
 
 export interface Pruned {
   readonly changed: number;
-  /** Whether this call has read all old events and, after them, one slice of the kept events. */
+  /** Whether this call has read all old events and, after them, one slice of the events in the table `kept`. */
   readonly done: boolean;
-  /** The number of the kept event that was read last. */
+  /** The number of the event in the table `kept` that was read last. */
   readonly lastKept: number;
 }
 
@@ -45,10 +45,10 @@ export class Pruning {
 }
 
 /**
- * Deletes ended expectations and expired tombstones, then the bodies of old events, and then the bodies of kept events
- * (see below) whose deliveries have finished meanwhile. One call deletes at most `limit` of these expectations,
- * tombstones and bodies. The class reads each event once, in the order of the event numbers, and adds the events that
- * it cannot prune to the table `kept`.
+ * Deletes old expectations and tombstones, and then the bodies of old events. One call deletes at most `limit` of these
+ * expectations, tombstones and bodies. The class reads each event once, in the order of the event numbers, and adds the
+ * old events that it cannot prune to the table `kept`. Finally, it prunes the events in this table whose deliveries
+ * have finished in the meantime.
  */
 export class SqlPruning {
   constructor(private readonly database: SqlDatabase) {}
@@ -62,7 +62,7 @@ export class SqlPruning {
         AND COALESCE(e.fulfilled_at, 0) < ${before}`,
       [tombstonesMs, limit],
     );
-    // The tombstone of an event that occurred in the future is kept longer.
+    // The tombstone of an event whose own time is in the future is stored for longer.
     const expired = await this.#delete(
       'event',
       'event_tombstone',
@@ -140,7 +140,8 @@ export class SqlPruning {
   ): Promise<OldEvent[]> {
     const now = this.database.dialect.now('wall');
     const pruned = `e.seq IS NULL OR ${this.database.dialect.layout.pruned}`;
-    // This is a subquery, because PostgreSQL runs it for each number. For a join, PostgreSQL could read all deliveries.
+    // The count is a subquery, because PostgreSQL runs a subquery for each number. For a join, PostgreSQL could read
+    // all deliveries.
     const unfinished = `(SELECT count(*) FROM ${this.#table('delivery')} d
       WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;
     return this.database.transaction((connection) =>

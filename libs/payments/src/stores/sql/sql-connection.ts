@@ -54,7 +54,10 @@ export interface SqlDialect {
   isOneOf(column: string, parameter: string): string;
   /** SQL for the bytes of a column as hexadecimal text. */
   hex(column: string): string;
-  /** SQL after a table that selects the index to read. Empty for PostgreSQL, which chooses the index itself. */
+  /**
+   * SQL that follows the name of a table and names the index to read. Empty for PostgreSQL, which chooses the index
+   * itself.
+   */
   index(name: string): string;
   /** SQL for the part of a text that its index contains, because an index entry of PostgreSQL has a limited size. */
   indexed(text: string): string;
@@ -62,7 +65,10 @@ export interface SqlDialect {
   elements(array: string, alias?: string): string;
   /** SQL for a JSON array of the values of a group, without NULL. Without values, the result is NULL or empty. */
   jsonArray(value: string): string;
-  /** SQL after a `SELECT` that locks the selected rows of a table, and skips the rows that are already locked. */
+  /**
+   * SQL at the end of a `SELECT` that makes the `SELECT` lock the selected rows of a table, and skip the rows that are
+   * already locked.
+   */
   skipLocked(alias: string): string;
   /**
    * SQL for a condition that is always true. On PostgreSQL, `durably` makes the commit of the transaction wait for the
@@ -82,7 +88,7 @@ export interface StoreLayout {
   readonly pruned: string;
   /** SQL: sets the columns of an event that becomes a tombstone. */
   readonly tombstone: string;
-  /** The tables that have a row for each event with a body, in the column `event`. */
+  /** The tables that have a row for each event with a body. The column `event` contains the number of the event. */
   readonly bodyTables: readonly string[];
   /**
    * The kinds of pending and dead deliveries. Each kind has an index that begins with the handler.
@@ -97,7 +103,10 @@ export interface StoreLayout {
   }[];
 }
 
-/** Maximum number of rows that one statement reads for a list or a count. Such a statement takes a few milliseconds. */
+/**
+ * Maximum number of rows that one statement reads for a list or a count. To read this many rows takes a few
+ * milliseconds.
+ */
 export const SLICE = 2000;
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
@@ -203,5 +212,8 @@ export function orderingOf(company: string, orderingKey: string | null): Buffer 
   return hash('sha256', `${company}\n${orderingKey}`, 'buffer').subarray(0, 16);
 }
 
-/** Sorts after every other character. The texts between `prefix` and `prefix + LAST` begin with `prefix`. */
+/**
+ * A character that sorts after every other character. The texts between `prefix` and `prefix + LAST` begin with
+ * `prefix`.
+ */
 export const LAST = '\u{10FFFF}';

@@ -32,8 +32,8 @@ export const REMOVE_WORKER: CatalogChange = {
 };
 
 /**
- * `$2` is the grace period in milliseconds. When it is over, the next heartbeat of any worker removes the retired
- * worker.
+ * Retires the worker `$1`. `$2` is the grace period in milliseconds. After the grace period, the next heartbeat of any
+ * worker removes the retired worker.
  */
 export const RETIRE: CatalogChange = {
   name: 'retire',
@@ -118,7 +118,10 @@ export async function readCatalog(connection: SqlConnection): Promise<HandlerCat
   };
 }
 
-/** SQL: the handlers of live workers, each with the patterns of all live workers as a JSON array. */
+/**
+ * SQL: the handlers that live workers have registered, each with the patterns from all these registrations as a JSON
+ * array.
+ */
 const livePatterns = (dialect: SqlDialect): string => `(
   SELECT p.name, COALESCE(${dialect.jsonArray('p.pattern::json')}, '[]')::text AS patterns FROM (
     SELECT DISTINCT h.value ->> 'name' AS name, j.value::text AS pattern
@@ -141,7 +144,10 @@ function refreshCatalog(dialect: SqlDialect): string[] {
   ];
 }
 
-/** Does nothing if a live worker has registered the handler. A worker with a late heartbeat is still live. */
+/**
+ * Removes a handler from the catalog, unless a live worker has registered it. A worker whose heartbeat is late is still
+ * live.
+ */
 export const FORGET_HANDLER: CatalogChange = {
   name: 'forget_handler',
   types: ['text'],
@@ -188,14 +194,14 @@ export async function pauseHandler(
   );
 }
 
-/** Ends the pauses whose time has passed. Returns whether there were any. */
+/** Ends the pauses whose time has passed. Returns whether it ended a pause. */
 export async function endPauses(connection: SqlConnection): Promise<boolean> {
   const { dialect } = connection;
   const ended = `DELETE FROM ${dialect.table('pause')} WHERE until_at <= ${dialect.now('wall')}`;
   return (await connection.run(ended)) > 0;
 }
 
-/** @param facts the column of this name, which {@link pauseHandler} stored */
+/** @param facts the JSON text that {@link pauseHandler} stored in the column `facts` */
 export function toPause(facts: string, pausedAt: number): HandlerPause {
   const { until, ...rest } = JSON.parse(facts) as Omit<HandlerPause, 'until'> & {
     until: string | null;

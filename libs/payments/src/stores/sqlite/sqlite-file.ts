@@ -78,7 +78,7 @@ export class SqliteFile {
     return outcome!.value;
   }
 
-  /** Waits for the operations and commits that were requested before, and closes the database. */
+  /** Waits for the operations and commits that were requested before this call, and closes the database. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#commits);
     await this.#writes.drained();

@@ -47,7 +47,7 @@ export class MemoryDatabase {
     for (const listener of this.listeners) listener();
   }
 
-  /** Closes the database after all work, and deletes its content. */
+  /** Waits for all earlier work, and closes the database, which deletes its content. */
   close(): Promise<void> {
     return this.turns.take(() => this.database.close());
   }

@@ -22,8 +22,8 @@ type Local =
 type StoreOperation = Exclude<keyof InboxStore, Local>;
 
 /**
- * The name of an operation: a method of `InboxStore`, of its `expectations` or of its `records`, `sync`, or `pruneSlice`, a part of
- * `prune`. `sync` stores the clock, and its commit makes every earlier commit durable.
+ * The name of an operation: a method of `InboxStore`, of its `expectations` or of its `records`; `sync`; or
+ * `pruneSlice`, which is a part of `prune`. `sync` stores the clock, and its commit makes every earlier commit durable.
  */
 export type OperationName =
   | StoreOperation
@@ -42,7 +42,7 @@ export type OperationName =
  */
 type Rule = 'read' | 'write' | 'cached';
 
-/** The function returns its result, or a promise of the result. */
+/** The rule and the function of an operation. The function returns the result, or a promise of the result. */
 export type Operation<Arguments extends readonly unknown[] = never[]> = readonly [
   rule: Rule,
   run: (sql: SqliteSql, ...args: Arguments) => unknown,

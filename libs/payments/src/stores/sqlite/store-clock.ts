@@ -4,8 +4,8 @@ import type { StoredClock, Times } from './thread/connection.js';
 
 /**
  * The store clock of one process. The clock is monotonic, so that a jump of the wall clock neither delays a delivery
- * nor makes a delivery due too early. The process continues the clock in the file. The process uses the wall clock only
- * for the time since the clock in the file was stored.
+ * nor makes a delivery due too early. The file contains the clock as the last process stored it. A process that opens
+ * the file continues this clock, and uses the wall clock only to measure the time since the clock was stored.
  */
 export class StoreClock {
   #offset: number | undefined;

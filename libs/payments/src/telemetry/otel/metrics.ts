@@ -186,7 +186,7 @@ class BoundedValues {
   }
 }
 
-/** Minimum time between two reads of the store, in milliseconds. It does not depend on the number of readers. */
+/** Minimum time between two reads of the store, in milliseconds, for any number of readers. */
 const READ_EVERY_MS = 1000;
 
 /** Maximum time that a reader waits for the store, in milliseconds. After this time, the reader gets no gauges. */
@@ -221,12 +221,12 @@ export function startGauges(meter: Meter, inbox: ObservedInbox): () => void {
   const engineLag = gauge(
     'engine.lag',
     '{message}',
-    'Messages that wait for the service at the engine.',
+    'Messages that wait at the engine for the worker service.',
   );
   const deadLetters = gauge(
     'engine.dead_letters',
     '{message}',
-    'Messages of the service at the place for dead letters of the engine.',
+    'Dead letters of the worker service that the engine stores.',
   );
   const reader = new InboxReader(inbox);
   /**
@@ -278,7 +278,10 @@ class InboxReader {
 
   constructor(private readonly inbox: ObservedInbox) {}
 
-  /** At most {@link READ_EVERY_MS} old; `null` if the store could not be read. Never rejects. */
+  /**
+   * Returns a state that is at most {@link READ_EVERY_MS} milliseconds old; `null` if the store could not be read.
+   * Never rejects.
+   */
   recent(): Promise<InboxState | null> {
     const now = performance.now();
     if (this.#state === null || (!this.#busy && now - this.#readAt >= READ_EVERY_MS)) {

@@ -23,7 +23,8 @@ export interface OpenTelemetryOptions {
   metrics?: boolean;
   /**
    * Whether counters and histograms have the attribute `payments.company`. With this attribute, each company has time
-   * series of its own. Only the first 1,000 companies of a process are named; the others are `_OTHER`. Default `false`.
+   * series of its own. The attribute names only the first 1,000 companies of a process; for other companies, its value
+   * is `_OTHER`. Default `false`.
    */
   companyAttribute?: boolean;
 }
@@ -41,9 +42,9 @@ const CHECKS = {
 } satisfies OptionChecks<OpenTelemetryOptions>;
 
 /**
- * Traces and measures the module with OpenTelemetry, for the option `observers`. The observer only calls
- * `@opentelemetry/api`, so start the SDK before the application. If the application has several such observers, only the
- * first with `traces` starts spans.
+ * Creates an observer for the option `observers` that traces and measures the module with OpenTelemetry. The observer
+ * only calls `@opentelemetry/api`, so start the SDK before the application. If the application has several such
+ * observers, only the first with `traces` starts spans.
  *
  * @throws PaymentsError `options_invalid`.
  * @example
@@ -59,7 +60,10 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): PaymentsObser
   };
 }
 
-/** The tracer is created at the first span, so that an error of the provider does not affect the options. */
+/**
+ * Creates the tracer at the first span. If the provider throws, only the trace is incomplete, and the application
+ * starts.
+ */
 function tracing(tracerProvider: TracerProvider): PaymentsInstrumentation {
   let tracer: Tracer | undefined;
   return {

@@ -61,8 +61,9 @@ export function elementsOf(array: string | null | undefined): string[] {
 const BYTEA = 17;
 const TEXT = 25;
 /**
- * The size of the header in bytes. The header has five numbers of 4 bytes: the number of dimensions, whether an element
- * is NULL, the type, and the length and the first index of the only dimension.
+ * The size of the header of an array in PostgreSQL's binary format, in bytes. The header has five numbers of 4 bytes:
+ * the number of dimensions, whether an element is NULL, the type, and the length and the first index of the only
+ * dimension.
  */
 const HEADER_BYTES = 20;
 const NULL_LENGTH = -1;

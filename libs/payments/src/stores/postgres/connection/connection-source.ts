@@ -72,7 +72,10 @@ export function isConflict(error: unknown): boolean {
   return ['40001', '40P01', STRICT_ISOLATION].includes(sqlStateOf(error) ?? '');
 }
 
-/** Whether a value that cannot be stored caused the error. The other events or outcomes of the batch can be stored. */
+/**
+ * Whether a value that cannot be stored caused the error, so that the other events or outcomes of the batch can be
+ * stored.
+ */
 export function isValueError(error: unknown): boolean {
   return /^(22|23|54)/.test(sqlStateOf(error) ?? '');
 }
@@ -125,8 +128,8 @@ export class Connection {
     /** Whether the server keeps prepared statements for this connection. */
     private readonly prepares: boolean,
   ) {
-    // The pool listens for errors of idle connections only, and an error event without a listener ends the process. A
-    // statement that runs when an error occurs rejects.
+    // The pool listens for errors of idle connections only, and an error event without a listener makes the process
+    // exit. A statement that runs when an error occurs rejects.
     client.on('error', this.#ignoreError);
   }
 
@@ -160,7 +163,8 @@ export class Connection {
 }
 
 /**
- * If a transaction on a connection of the inbox's own pool is idle for longer than this, its process must be hanging.
+ * If a transaction on a connection of the inbox's own pool is idle for longer than this many milliseconds, its process
+ * must be hanging.
  */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
@@ -226,7 +230,7 @@ export class ConnectionSource {
 
   open(pool: Pool): void {
     this.#pool = pool;
-    // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
+    // A pool emits an error if an idle connection is cut. Without a listener, this error would make the process exit.
     pool.on('error', this.#onPoolError);
   }
 
@@ -304,9 +308,9 @@ export class ConnectionSource {
   #takeFrom(pool: Pool): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
-      // `connect` gets a callback, because the pool calls it immediately. By then, the pool has removed its own error
-      // listener, and the packet that ended the handshake may also end the connection. A promise would resolve too late
-      // to listen for that error event.
+      // `connect` gets a callback, because the pool calls it immediately. Before this call, the pool has removed its
+      // own error listener, and the packet that ended the handshake may also end the connection. A promise would
+      // resolve too late to listen for that error event.
       pool.connect((error, client) => {
         if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
         else reject(error ?? new Error('the pool returned neither a connection nor an error'));

@@ -12,7 +12,7 @@ const NOTIFY_INTERVAL_MS = 25;
 /**
  * Notifies all processes that deliveries have become due. The notification is sent after the transaction, not in it.
  * Otherwise, transactions would wait for each other, because PostgreSQL commits only one transaction with a
- * notification at a time, including the wait for the disk. If the process ends before it has sent a notification, the
+ * notification at a time, including the wait for the disk. If the process exits before it has sent a notification, the
  * other processes find the deliveries when they next look for due deliveries.
  */
 export class WakeNotifier {
@@ -139,7 +139,7 @@ export class WakeListener {
     }
   }
 
-  /** The error and the end of a connection may both call this method; only the first call has an effect. */
+  /** For one connection, the events `error` and `end` may both call this method; only the first call has an effect. */
   #reconnect(client: Client | null, error: unknown): void {
     if (this.#closed || client !== this.#client) return;
     this.#client = null;

@@ -13,7 +13,7 @@ import {
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**
- * The maximum number of deliveries that one claim leases for a handler. It is needed, because a claim locks the
+ * The maximum number of deliveries that one claim leases for a handler. This limit is needed, because a claim locks the
  * ordering keys that it checks, and the lock table of the database has a limited size.
  */
 const MAX_CLAIM = 500;
@@ -54,9 +54,9 @@ const CLAIMED_VALUES = `
 
 /**
  * The columns that an UPDATE sets to lease a delivery `d`. The new token is the time, or the old token plus one if that
- * is greater. The reason is a failover to a replica that has lost the last commits, after which stored tokens and
- * numbers of events are lower again. With the time as the token, an attempt from before the failover cannot settle a
- * delivery that was leased after it.
+ * is greater. After a failover to a replica that has lost the last commits, the stored tokens and numbers of events are
+ * lower than before. With the time as the token, an attempt from before the failover cannot settle a delivery that was
+ * leased after the failover.
  */
 const LEASED = `
   state = 'running', worker = p_worker, due_at = NULL,
@@ -138,11 +138,11 @@ export function claims(
 }
 
 /**
- * The cursors of the claims of each handler: the due times at which the claims may start. While a transaction is open
- * elsewhere, the database cannot remove the index entries of claimed deliveries, and a claim that starts at the first
- * entry reads all of them. Therefore, while searches are slow, the claims of a handler start at a cursor: the due time
- * of the first delivery that the previous claim found. If the transaction of a delivery took long, the delivery may
- * appear before the cursor. Therefore, one claim every few seconds starts at the first entry.
+ * The cursors of the claims of each handler: the due times at which the claims may start. While another transaction is
+ * open, the database cannot remove the index entries of claimed deliveries, and a claim that starts at the first entry
+ * reads all of them. Therefore, while searches are slow, the claims of a handler start at a cursor: the due time of the
+ * first delivery that the previous claim found. If the transaction of a delivery took long, the delivery may appear
+ * before the cursor. Therefore, one claim every few seconds starts at the first entry.
  */
 export class ClaimCursors {
   /** The cursors by handler, in milliseconds since the epoch, by the store clock. */
@@ -183,9 +183,9 @@ export class ClaimCursors {
 /**
  * The function `claim` leases deliveries, with several statements in one round trip. No statement waits for the lock of
  * a key or for a row. `ordering.ts` describes the locks. In addition to the deliveries, `claim` returns a row for each
- * handler. This row has the duration of the first search, and a cursor: the claim found no due delivery before this
- * time. With `p_suspects`, `claim` leases only suspects, and only of the first handler that has a suspect that can be
- * leased.
+ * handler. The row of a handler contains the duration of the first search and a cursor, which is a time before which
+ * the claim found no due delivery. With `p_suspects`, `claim` leases only suspects, and only of the first handler that
+ * has a suspect that can be leased.
  */
 export const claimFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms bigint[],

@@ -26,8 +26,8 @@ import { leaseLost } from '../../sql/workers.js';
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
 /**
- * A setting that lasts until the end of the transaction. If it is missing afterwards, the work has ended the
- * transaction.
+ * The name of a setting that lasts until the end of the transaction. If the setting is missing after the work has run,
+ * the work has ended the transaction.
  */
 const TRANSACTION_MARK = 'nestjs_payments.commit';
 
@@ -52,7 +52,7 @@ export function committing(
   const { pool, poolSize, connectTimeoutMs, runTransaction } = options;
   const connections =
     (pool as { options?: { max?: number } } | undefined)?.options?.max ?? poolSize;
-  // The other connections remain for receives, claims and outcomes.
+  // The connections without a permit remain for receives, claims and outcomes.
   const permits = Math.max(1, connections - (connections >= 12 ? 4 : 2));
   const noConnection = (): Error =>
     new PostgresInboxError(

@@ -18,13 +18,14 @@ import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
 import { BY_INDEX, dialectOf, indexed, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
-/** The first parameters are the parameters of {@link recordStatement}. */
+/** The first parameters of the function `settle_poll`. They begin with the parameters of {@link recordStatement}. */
 const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_keep_lost boolean, p_next_ms bigint,
   p_overdue boolean, p_before text, p_stored text, p_type text, p_event_types text[]`;
 
 /**
  * The expectations of a PostgreSQL inbox. A poll that may store an event is settled by one call of a database function.
- * With several statements, a process that stopped between two of them would delay the receives of other processes.
+ * If the store used several statements, a process that stopped between two of them would delay the receives of other
+ * processes.
  */
 export class PostgresExpectations extends SqlExpectations {
   readonly #settlePoll: PreparedStatement;

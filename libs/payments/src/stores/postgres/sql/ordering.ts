@@ -18,18 +18,16 @@ export const isRunning = (schema: string, ordering: string, handler: string): st
  * waiting delivery becomes claimable in the end:
  *
  * 1. A claim or a receive that is about to run a delivery first takes the advisory lock of the key without waiting, and
- *    keeps it until its transaction ends. The claim or receive skips a key if another transaction holds the lock of the
- *    key.
- * 2. After that, a *new* statement checks whether a delivery of the key is running. The snapshot of the statement is
- *    younger than the lock, so the statement sees what other transactions committed before they released the lock. The
- *    rule needs READ COMMITTED: with another isolation level, the whole transaction has one snapshot, which is older than
- *    the lock. If a delivery of the key runs, the due delivery is marked as waiting.
- * 3. A transaction that settles a running delivery first updates the delivery, then waits for the lock, and then makes
- *    the next waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the running
- *    delivery was settled, or this new statement sees the waiting delivery.
- * 4. Redrive and skip take the advisory lock before they lock pending deliveries. So no other transaction has locked
- *    the waiting delivery of rule 3.
- * 5. In any case, a unique index on running deliveries prevents a second running delivery of a key and handler.
+ * keeps it until its transaction ends. The claim or receive skips a key if another transaction holds the lock of the
+ * key. 2. After the claim or receive has taken the lock, a *new* statement checks whether a delivery of the key is
+ * running. The snapshot of the statement is younger than the lock, so the statement sees what other transactions
+ * committed before they released the lock. The rule needs READ COMMITTED: with another isolation level, the whole
+ * transaction has one snapshot, which is older than the lock. If a delivery of the key runs, the due delivery is marked
+ * as waiting. 3. A transaction that settles a running delivery first updates the delivery, then waits for the lock, and
+ * then makes the next waiting delivery claimable in a new statement. So either the claim of rule 2 sees that the
+ * running delivery was settled, or this new statement sees the waiting delivery. 4. Redrive and skip take the advisory
+ * lock before they lock pending deliveries. So no other transaction has locked the waiting delivery of rule 3. 5. In
+ * any case, a unique index on running deliveries prevents a second running delivery of a key and handler.
  *
  * A transaction that waits for several locks takes them in sorted order. A claim or a settle that holds a lock waits
  * only for the disk; redrive and skip wait for claims. Therefore, these operations cannot deadlock.

@@ -23,7 +23,10 @@ export function lockNumber(schema: string, purpose: string): string {
     .toString();
 }
 
-/** `resolvePostgresOptions` has checked the name, so no character has to be escaped. */
+/**
+ * Returns the name of a schema in quotes. `resolvePostgresOptions` has checked the name, so no character has to be
+ * escaped.
+ */
 export function quoted(schema: string): string {
   return `"${schema}"`;
 }
@@ -86,8 +89,8 @@ export const isClaimable = (suspect: 0 | 1 | 'v_suspect'): string =>
 export const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
 /**
- * SQL: whether `event` has the same transaction and type as `other`, and counts as their only event. The SQL reads
- * `event_once`.
+ * SQL: whether `event` has the same transaction and type as `other`, and is the one event that counts for them. The SQL
+ * reads the index `event_once`.
  */
 export const isOnceOf = (event: string, other: string): string =>
   `${indexed(`${event}.ordering_key`)} = ${indexed(`${other}.ordering_key`)} AND ${event}.ordering = ${other}.ordering

@@ -43,7 +43,7 @@ interface NewEvent {
 }
 
 interface NewDelivery {
-  /** The index of its event in the batch. */
+  /** The index of the event in the batch. */
   readonly index: number;
   readonly handler: string;
   readonly ordering: string | null;
@@ -135,7 +135,8 @@ export function receiver(
 }
 
 /**
- * An event that was not stored. `position` counts from 1. `id` is the id of the stored event that it conflicts with.
+ * An event that was not stored. `position` is the position of the event in the batch, from 1. `id` is the id of the
+ * stored event of which this event is a copy; `null` if there is no such event.
  */
 type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string | null];
 
@@ -308,7 +309,7 @@ BEGIN
                           WHEN d.ordering IS NULL THEN true
                           ELSE pg_try_advisory_xact_lock(${keyLock('d.ordering', 'd.handler')}) END)
       INTO v_free FROM unnest(d_worker, d_handler, d_ordering) AS d (worker, handler, ordering);
-    -- This must be a new statement after the locks; see rule 2 in ordering.ts.
+    -- A new statement must read after the locks are taken; see rule 2 in ordering.ts.
     SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait') INTO o_runs, v_waiting
       FROM (
         SELECT CASE

@@ -40,8 +40,9 @@ const OUTCOME_COLUMNS: Columns<LeaseOutcome> = {
 const SETTLE_PARAMETERS = declarationOf(OUTCOME_COLUMNS, 'p_');
 
 /**
- * The returned function resolves when its outcome is committed. Outcomes that arrive together are written with one
- * statement. Another transaction may keep a delivery locked for at most `timeoutMs`.
+ * Returns a function that writes an outcome, and resolves when the outcome is committed. Outcomes that arrive together
+ * are written with one statement. If another transaction keeps the delivery locked for longer than `timeoutMs`, the
+ * function rejects.
  */
 export function settlements(
   source: Pick<ConnectionSource, 'query'>,
@@ -90,7 +91,8 @@ function indexesOf(array: string | null | undefined): Set<number> {
 
 /**
  * SQL for the history of a delivery `d` with one more attempt. If the history is full, its oldest attempt is removed.
- * The arguments are SQL. `outcome` is a code of `HistoryEntry`: d for done, f for failed, l for lost.
+ * Each argument is an SQL expression. The value of `outcome` is a code of `HistoryEntry`: `d` for done, `f` for failed,
+ * `l` for lost.
  */
 export function historyWith(endedAt: string, outcome: string, error?: string): string {
   const startedAt = `COALESCE(d.started_at, ${endedAt})`;

@@ -16,7 +16,7 @@ const SLOW_PAUSE = 3;
 
 /**
  * Returns a function that records a heartbeat and frees the deliveries of dead workers. The result `freed` is whether
- * the function freed any delivery. While a transaction is open elsewhere, the database keeps the index entries of all
+ * the function freed any delivery. While another transaction is open, the database keeps the index entries of all
  * deliveries that have run since the start of the transaction, and the search for lost deliveries reads these entries.
  * Therefore, a heartbeat succeeds even if the search takes too long, and slow searches run less often.
  */
@@ -131,7 +131,7 @@ BEGIN
   SELECT array_agg(f.ordering), array_agg(f.handler) INTO v_orderings, v_handlers FROM freed f;
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  -- After the call above, because this call also takes locks of keys, in any order.
+  -- release_unreleased() runs after release_next(), because it also takes locks of keys, in any order.
   o_freed := o_freed + ${schema}.release_unreleased()::integer;
   -- A retired worker is kept until its last running delivery has ended. Otherwise, its running deliveries would count
   -- as lost.

@@ -22,11 +22,11 @@ export interface TableDialect {
   readonly eventNumber: string;
   /** Further columns of an event. */
   readonly eventColumns: string;
-  /** The columns of a delivery that decide whether a claim finds it. */
+  /** The columns of a delivery that decide whether a claim finds the delivery. */
   readonly queueColumns: string;
   /** Whether an event is a tombstone, without body and deliveries. */
   readonly pruned: string;
-  /** The columns of the index of the only event of a transaction and type. */
+  /** The columns of the index `event_once`, which contains the one event that counts for each transaction and type. */
   readonly once: string;
   /**
    * The columns of the index of the running deliveries: the ordering key and the handler, in the order in which the
@@ -84,7 +84,7 @@ export function tables1(dialect: TableDialect): string {
   CREATE INDEX ${index('event_tombstone')} ON ${event} (received_at${inOrder}) WHERE ${dialect.pruned};
   CREATE INDEX ${index('event_unhandled')} ON ${event} (stale${inOrder}) WHERE unhandled;
 
-  -- The events up to pruned_to of meta that could not be pruned.
+  -- The events with numbers up to the column pruned_to of meta that could not be pruned.
   CREATE TABLE ${table('kept')} (event ${integer} PRIMARY KEY) ${dialect.options};
 
   CREATE TABLE ${delivery} (

@@ -77,8 +77,8 @@ interface LeasedRow {
 const TRACEPARENT = /"traceparent":"([\da-f-]+)"/;
 
 /**
- * Leases a pending delivery that this transaction has found, so that no other connection can have changed the delivery
- * since.
+ * Leases a pending delivery. This transaction must have found the delivery, so that no other connection can have
+ * changed it.
  */
 function lease(
   { connection, times }: SqliteSql,

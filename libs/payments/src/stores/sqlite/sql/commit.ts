@@ -164,7 +164,7 @@ function isTransactionControl(sql: string): boolean {
 /** SQLite's result code for a statement that the authorizer denied. */
 const DENIED = 23;
 
-/** The methods of the result throw after the end of the transaction. */
+/** Returns the transaction for the callback. Its methods throw after the end of the transaction. */
 function transactionOn(database: DriverDatabase, isOver: () => boolean): SqliteTransaction {
   const within = <T>(act: () => T): T => {
     if (!isOver()) return act();
@@ -225,7 +225,7 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 
 /**
  * Makes SQLite reject every statement that would end the transaction or change how the connection works, while `inUse`
- * returns true. Such a statement is rejected at any place in a script. On a version of Node without `setAuthorizer`,
+ * returns true. SQLite rejects these statements at any place in a script. On a version of Node without `setAuthorizer`,
  * this function has no effect. On such a version, if a statement ends the transaction, the release of the commit's
  * savepoint fails.
  */

@@ -67,7 +67,10 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
   return true;
 }
 
-/** Most handlers have no waiting delivery, so one look-up is enough for all outcomes of a batch. */
+/**
+ * Whether the handler has a waiting delivery. Most handlers have none, so one look-up is enough for all outcomes of a
+ * batch.
+ */
 function hasWaiting(connection: SqliteConnection, handler: string): boolean {
   return connection.cached(`waiting ${handler}`, () => {
     const sql = `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue

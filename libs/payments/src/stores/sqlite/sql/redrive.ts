@@ -71,7 +71,8 @@ function add(
   const { connection } = sql;
   const anyOther = 'SELECT 1 FROM payments_inbox_delivery WHERE event = ? LIMIT 1';
   if (stale === 1 && connection.get(anyOther, [seq]) === undefined) {
-    // From now on, the stale event counts as the event of its transaction, and fulfils expectations as on receipt.
+    // From now on, the stale event counts as the event of its transaction, and fulfils expectations as a new event does
+    // on receipt.
     const update = 'UPDATE OR IGNORE payments_inbox_event SET stale = 0 WHERE seq = ?';
     if (connection.run(update, [seq]) === 0) return false;
     if (fulfils.includes(fromStored(event_type))) {

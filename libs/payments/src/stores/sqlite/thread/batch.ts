@@ -107,8 +107,8 @@ async function writeInSavepoint(sql: SqliteSql, call: Call): Promise<Outcome> {
       connection.run('ROLLBACK TO payments_inbox_call');
       connection.run('RELEASE payments_inbox_call');
     } catch {
-      // SQLite has rolled the whole transaction back, for example because the disk is full. Then nothing of the batch
-      // is stored.
+      // SQLite has rolled the whole transaction back, for example because the disk is full, so nothing of the batch is
+      // stored.
       throw error;
     }
     return { failure: toFailure(error) };

@@ -26,16 +26,20 @@ interface Waiting {
 }
 
 /**
- * Sends calls to the thread. Restarts the thread if it ends unexpectedly, and ends every call within a bounded time.
+ * Sends calls to the thread. Restarts the thread if it ends unexpectedly. Every call resolves or rejects within a
+ * bounded time.
  */
 export class SqliteClient {
-  /** The time limit of a message: two waits for a lock, because a batch may run twice, and 5 s for the work. */
+  /**
+   * The time limit of a message in milliseconds: two waits for a lock, because a batch may run twice, and 5 s for the
+   * work.
+   */
   readonly #timeoutMs: number;
   readonly #waiting = new Map<number, Waiting>();
   /** The numbers of the messages that timed out. The thread has not responded to them yet. */
   readonly #late = new Set<number>();
   unexpectedEnds = 0;
-  /** Resolves when the thread is not making a checkpoint. From then on, the thread uses the file only for calls. */
+  /** Resolves when the thread is not making a checkpoint, so that it uses the file only for calls. */
   ready: Promise<unknown> = Promise.resolve();
   #worker: Worker | undefined;
   #file: string | undefined;
@@ -100,7 +104,7 @@ export class SqliteClient {
     });
   }
 
-  /** Waits for the calls that were made before, and ends the thread. Later calls reject. */
+  /** Waits for the calls that were made before this call, and ends the thread. Later calls reject. */
   close(): Promise<void> {
     return (this.#closed ??= this.#close());
   }
@@ -211,9 +215,9 @@ export class SqliteClient {
     try {
       this.#start();
     } catch {
-      // Node throws, for example, if the system allows the process no further thread. The error is ignored, because in
-      // this timer it would end the process. The next call (at the latest the next heartbeat) tries again and reports
-      // the error.
+      // Node throws, for example, if the system allows the process no further thread. The error is ignored, because an
+      // error in a timer would make the process exit. The next call (at the latest the next heartbeat) tries again and
+      // reports the error.
     }
   }
 }

@@ -83,7 +83,7 @@ export class SqliteConnection {
 
   constructor(
     readonly database: DriverDatabase,
-    /** The clock of {@link Times.processOffset}. */
+    /** Returns the time of the clock that {@link Times.processOffset} refers to. */
     readonly machine: () => number = machineMs,
   ) {}
 
@@ -244,7 +244,8 @@ export function pause(): Promise<void> {
 }
 
 /**
- * The numbers of the parameters for the times in a statement of `stores/sql/`. Its other parameters have lower numbers.
+ * The numbers of the parameters for the times in a statement of `stores/sql/`. The other parameters of the statement
+ * have lower numbers.
  */
 const [WALL, CLOCK] = [98, 99];
 

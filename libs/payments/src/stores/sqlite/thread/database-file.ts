@@ -73,7 +73,11 @@ export function isOldSqlite(version: string): boolean {
   return index !== -1 && (found[index] ?? 0) < safe[index]!;
 }
 
-/** @throws PaymentsError `options_invalid` unless the bug is allowed. */
+/**
+ * Returns a warning if this version of SQLite has the WAL-reset bug and `isAllowed` is true.
+ *
+ * @throws PaymentsError `options_invalid` if this version of SQLite has the bug and `isAllowed` is false.
+ */
 export function oldSqliteWarning(version: string, isAllowed: boolean): string[] {
   if (!isOldSqlite(version)) return [];
   const reason =
@@ -143,7 +147,8 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
 const CHECKPOINT_PAGES = 1000;
 
 /**
- * The limit while many calls arrive, in pages (16 MB). It is higher, because the calls would wait for the checkpoint.
+ * The limit while many calls arrive, in pages (16 MB). This limit is higher, because the calls would wait for the
+ * checkpoint.
  */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
@@ -157,8 +162,8 @@ export function isLogLong(connection: SqliteConnection, busy: boolean): boolean 
 /**
  * Makes a checkpoint, without waiting for other connections. Only the thread makes checkpoints, so that the event loop
  * never waits for the fsyncs of a checkpoint. The first commit after a checkpoint restarts the log and syncs its
- * header. The thread makes that commit too, so that the next commit on the event loop does not wait for the disk. (A
- * reader can delay the restart. Then one commit of the event loop may wait for one fsync.)
+ * header. The thread makes that commit too, so that the next commit on the event loop does not wait for the disk.
+ * However, if a reader delays the restart, one commit of the event loop may wait for one fsync.
  */
 export function shortenLog(connection: SqliteConnection): void {
   const { log, checkpointed } = checkpoint(connection, 'PASSIVE');
