@@ -326,7 +326,10 @@ export class Observers implements OnModuleInit {
     });
   }
 
-  /** Ends the use of the inbox by the instrumentations. Never throws. */
+  /**
+   * Calls the functions that the instrumentations returned from `attach`, so that they stop using the inbox. Never
+   * throws.
+   */
   detach(): void {
     for (const detach of this.#detach.splice(0)) this.#attempt('attach', detach);
   }

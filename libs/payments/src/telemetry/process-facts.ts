@@ -6,7 +6,7 @@ const MINUTE_MS = 60_000;
 const MINUTES = 61;
 /** Maximum number of companies, and of counts by company, so that the report of a process stays below 64 KiB. */
 const MAX_KEPT = 40;
-/** Number of calls whose duration is kept per company. */
+/** Number of newest calls of each company whose durations are stored. */
 const CALLS = 20;
 /** Maximum length of the message of a rejection, in characters. */
 const MAX_MESSAGE = 300;

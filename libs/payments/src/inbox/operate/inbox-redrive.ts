@@ -104,7 +104,7 @@ export class InboxRedrive {
 
   /**
    * Checks a query. Even with `force`, a delivery does not run again if one of its attempts started after
-   * `unchangedSince`, or if it ended or was skipped after this time.
+   * `unchangedSince`, or if the delivery became done, dead or skipped after this time.
    *
    * @throws TypeError for a handler that no process has registered, or an invalid time.
    */

@@ -24,7 +24,7 @@ const EVERY_MS = 10_000;
 const SIGN_OF_LIFE_MS = 30_000;
 /** A process whose newest report is older than this many milliseconds is lost. */
 const LOST_MS = 45_000;
-/** A process reads the reports of the other processes once per this number of its own reports. */
+/** A process reads the reports of the other processes once for every `INHERIT_EVERY` reports of its own. */
 const INHERIT_EVERY = 30;
 /** How long the last report of a closing process may take, in milliseconds. */
 const LAST_REPORT_MS = 1000;

@@ -98,14 +98,14 @@ const MAX_QUERY = 20_000;
 
 /**
  * Runs redrives that are stored as shared records. Each process with a worker looks for jobs after its heartbeats. Only
- * one process at a time works on a job, because a process can change the record only if the stored version is the one
- * that it wrote last. If a process dies after a batch but before it stores the progress, the next process redrives this
- * batch again. This repetition changes nothing, because pending deliveries keep their due time, and the job ignores
- * deliveries that were attempted since its start.
+ * one process at a time works on a job, because a process can change the record only if the stored version is the
+ * version that this process wrote last. If a process dies after a batch but before it stores the progress, the next
+ * process redrives this batch again. This repetition changes nothing, because pending deliveries keep their due time,
+ * and the job ignores deliveries that were attempted since its start.
  */
 @Injectable()
 export class RedriveJobs {
-  /** The name of this process in the records. */
+  /** The name of this process in the records of jobs. */
   readonly #owner = randomUUID();
   readonly #failures: ThrottledLog;
   readonly #running = new Map<string, Promise<void>>();
@@ -355,7 +355,10 @@ export class RedriveJobs {
   }
 }
 
-/** @param pending the deliveries that were pending before the redrive and therefore kept their attempts */
+/**
+ * @param pending the deliveries that were pending before the redrive, which therefore did not reset their number of
+ *   attempts
+ */
 function hasFailed(
   { handler, state, attempts }: StoredDelivery,
   pending: readonly StoredDelivery[],
@@ -365,7 +368,7 @@ function hasFailed(
   return state !== 'done' && state !== 'skipped' && ended > before;
 }
 
-/** Returns `undefined` for a record that cannot be read, so that it does not stop other jobs. */
+/** Returns `undefined` for a record that cannot be read, so that such a record does not stop other jobs. */
 function bodyOf(record: StoredRecord): JobBody | undefined {
   const stored = parsedBody(record) as (NewJob & Partial<JobBody>) | undefined;
   if (stored?.query === undefined) return undefined;

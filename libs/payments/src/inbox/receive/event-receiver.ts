@@ -48,7 +48,7 @@ export function isReference(value: unknown): value is string {
 
 /**
  * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates verified events, and
- * `PaymentInbox.receive()` takes them. Neither `JSON.stringify` nor `util.inspect` shows the payload of a verified
+ * `PaymentInbox.receive()` stores them. Neither `JSON.stringify` nor `util.inspect` shows the payload of a verified
  * event.
  */
 export class VerifiedEvent {

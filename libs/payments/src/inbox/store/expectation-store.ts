@@ -12,10 +12,10 @@ export const POLL_HANDLER = '@payments/poll';
 /**
  * State of an expectation.
  *
- * - `waiting`: no event has arrived yet, and the schedule has polls left.
+ * - `waiting`: no event has arrived yet, and the schedule has not ended.
  * - `fulfilled`: the inbox received an event of the transaction from a webhook request or a poll.
- * - `overdue`: the schedule has ended without an event. An overdue expectation is not a failure, because an event that
- *   arrives later fulfils the expectation.
+ * - `overdue`: no event arrived before the end of the schedule. An overdue expectation is not a failure, because an
+ *   event that arrives later fulfils the expectation.
  * - `cancelled`: the application or an operator cancelled the expectation.
  */
 export type ExpectationState = 'waiting' | 'fulfilled' | 'overdue' | 'cancelled';
@@ -120,7 +120,7 @@ export type CancelReason = Omit<NonNullable<StoredExpectation['cancelled']>, 'at
 
 /** The right to settle one poll. */
 export interface PollLease {
-  /** The store's own number of the expectation. Pass a lease to the store unchanged. */
+  /** The number of the expectation in the store. Pass a lease to the store unchanged. */
   readonly seq: number;
   /** Fencing token: increases with every claim. */
   readonly token: number;

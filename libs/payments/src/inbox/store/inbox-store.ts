@@ -223,8 +223,8 @@ export interface InboxStore<Tx = unknown> {
    * first, at most as many as its limit. Increases the number of attempts of each leased delivery by one. Leases no
    * delivery of a paused handler. Does not lease a due delivery while another delivery to the handler with the same
    * ordering key is running; from then on, the due delivery waits. A store may lease nothing to a worker that is not
-   * live, in this method and in {@link receive}. If a store leases a delivery to such a worker, the next heartbeat of
-   * any worker frees the delivery.
+   * live, in this method and in {@link receive}. If a store leases a delivery to a worker that is not live, the next
+   * heartbeat of any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
@@ -272,8 +272,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Calls `listener` if a delivery may have become due through another process (or this one). The call is only a hint:
-   * calls may be missing or superfluous. A store that is not shared need not call it: a process wakes its own worker.
-   * Returns a function that removes the listener.
+   * calls may be missing or superfluous. A store that is not shared need not call the listener, because a process wakes
+   * its own worker. Returns a function that removes the listener.
    */
   onWake(listener: () => void): () => void;
 
@@ -366,7 +366,7 @@ export interface InboxStore<Tx = unknown> {
    * Deletes old data, at most `limit` events at a time (1 to 10,000):
    *
    * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done
-   *   or skipped. A tombstone of each event is kept.
+   *   or skipped. A tombstone of each event stays in the store.
    * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is also
    *   more than `tombstonesMs` ago. An event whose own time is in the future keeps its tombstone longer, so that every
    *   deleted event is older than `tombstonesMs`.

@@ -24,7 +24,7 @@ export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
  */
 export type EventState = DeliveryState | 'unhandled' | 'stale';
 
-/** An attempt of a delivery that has ended. */
+/** A finished attempt of a delivery. */
 export interface DeliveryAttempt {
   /** The number of the attempt, from 1. After a redrive, attempts are numbered from 1 again. */
   readonly attempt: number;
@@ -104,7 +104,7 @@ export const NO_SUMMARY: StoredSummary = Object.freeze({
 });
 
 /**
- * A verified event that a store has to store. The field `company` is the id of the company whose secret signed the
+ * A verified event, as a store receives it. The field `company` is the id of the company whose secret signed the
  * webhook request: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. The fields `id` and `eventType` have 1 to 255
  * characters without control characters. A stale event has no handlers.
  */
@@ -186,7 +186,7 @@ export interface Lease {
   /** Fencing token: increases with every claim of the delivery, and when the delivery is freed. */
   readonly token: number;
   /**
-   * The store's own number of the event: events are numbered in the order of receipt. Pass a lease to the store
+   * The number of the event in the store, which numbers the events in the order of receipt. Pass a lease to the store
    * unchanged.
    */
   readonly seq: number;
@@ -519,7 +519,7 @@ export interface FailedDelivery {
   readonly error: string;
   /** `retrying` means pending or running. */
   readonly state: 'dead' | 'retrying';
-  /** When the last attempt that failed or was lost ended. */
+  /** The end of the last attempt that failed or was lost. */
   readonly failedAt: Date;
   /** Id of the company of the event. */
   readonly company: string;
@@ -556,8 +556,8 @@ export interface InboxActivity {
 }
 
 /**
- * The deliveries of the events that were received in a time range: how many are in each state now, even if they ended
- * after the time range.
+ * The deliveries of the events that were received in a time range: how many of these deliveries are in each state now,
+ * even if a delivery became done or dead after the time range.
  */
 export interface RangeCounts extends Readonly<Record<DeliveryState, number>> {
   /** Number of failed or lost attempts of these deliveries until now. */

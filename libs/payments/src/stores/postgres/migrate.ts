@@ -67,7 +67,7 @@ export async function migrate(
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
-      // Most starts find the schema complete. This check needs no permission to create anything.
+      // Most starts find the schema complete. The check of the version needs no permission to create anything.
       if ((await versionOf(source, schema, migrations.length)) === migrations.length) return;
       await source.transaction((connection) => runMigrations(connection, schema, migrations));
       return;

@@ -84,8 +84,8 @@ export interface PostgresInboxOptions {
    */
   startTimeoutMs?: number;
   /**
-   * Milliseconds after which each process looks for due deliveries again, because a notification may be lost with a
-   * connection or a process. 100 to 60,000. Default 5,000.
+   * Milliseconds after which each process looks for due deliveries again, because a notification may be lost if a
+   * connection is cut or a process exits. 100 to 60,000. Default 5,000.
    */
   pollMs?: number;
   /**

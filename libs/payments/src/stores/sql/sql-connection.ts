@@ -144,7 +144,10 @@ export function whereAll(conditions: readonly Condition[], list: ParameterList):
  */
 export const countsOnce = (event: string): string => `${event}once AND NOT ${event}stale`;
 
-/** SQL: whether an event is in the index `event_transaction`: it has a transaction, and it is not in `event_once`. */
+/**
+ * SQL: whether an event is in the index `event_transaction`: the event has a transaction, and is not in the index
+ * `event_once`.
+ */
 export const notOnce = (event: string): string =>
   `${event}ordering_key IS NOT NULL AND (NOT ${event}once OR ${event}stale)`;
 

@@ -69,7 +69,7 @@ const events = (sql: SqliteSql): SqlEvents => new SqlEvents(sql, pauseRead);
 const expectation = methodsOf<ExpectationStore>((sql) => new SqliteExpectationOperations(sql));
 const record = methodsOf<RecordStore>((sql) => new SqlRecords(sql));
 
-/** The operations. The thread runs them. For a database in memory, the event loop runs them. */
+/** The operations. The thread runs them. For a database in memory, the event loop runs the operations. */
 export const OPERATIONS = {
   receive: ['cached', receive],
   claim: ['cached', claim],

@@ -13,9 +13,9 @@ export interface SqliteInboxOptions {
    * warning at boot.
    *
    * The value `:memory:` is for tests. The inbox then uses a new database in memory, which is lost when the application
-   * closes. `context.commit` works as it does with a file. The database runs on the event loop, without a thread. The
-   * response to a webhook request is 2xx only after every handler has succeeded, as with `memoryInbox()`. With
-   * `:memory:`, the other options have no effect.
+   * closes. `context.commit` works as it does with a file. The operations on this database run on the event loop,
+   * without a thread. The response to a webhook request is 2xx only after every handler has succeeded, as with
+   * `memoryInbox()`. With `:memory:`, the other options have no effect.
    */
   file: string;
   /**

@@ -123,7 +123,7 @@ export class SqliteStore extends forwarding('') {
   }
 
   override onWake(listener: () => void): () => void {
-    // A new function for each call, because a Set would keep a listener that is added twice only once.
+    // Wraps the listener in a new function, because a Set would contain a listener that is added twice only once.
     const added = (): void => listener();
     this.#listeners.add(added);
     return () => void this.#listeners.delete(added);

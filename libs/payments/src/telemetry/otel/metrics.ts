@@ -46,7 +46,7 @@ type Measurements = Required<Pick<PaymentsObserver, (typeof MEASURED)[number]>>;
 
 /**
  * An observer that records counters and histograms. The observer creates all counters and histograms when it is first
- * called. If they were created before the SDK has started, they would never record anything.
+ * called. Counters and histograms that are created before the SDK has started never record anything.
  */
 export function measurements(meter: () => Meter, withCompany: boolean): Measurements {
   let created: Measurements | undefined;

@@ -21,8 +21,8 @@ export function declarationOf(columns: Columns<never>, prefix: string): string {
 }
 
 /**
- * Returns the rows as one array for each column. If all values of a column are NULL, its array is empty, because
- * `unnest` fills short arrays with NULL.
+ * Returns the rows as one array for each column. If all values of a column are NULL, the array of the column is empty,
+ * because `unnest` fills short arrays with NULL.
  */
 export function arraysOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Parameter[] {
   return Object.values(columns).map(([type, valueOf]) => {

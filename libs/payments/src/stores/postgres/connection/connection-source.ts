@@ -129,7 +129,7 @@ export class Connection {
     private readonly prepares: boolean,
   ) {
     // The pool listens for errors of idle connections only, and an error event without a listener makes the process
-    // exit. A statement that runs when an error occurs rejects.
+    // exit. If an error occurs while a statement runs, the statement rejects.
     client.on('error', this.#ignoreError);
   }
 
@@ -309,8 +309,8 @@ export class ConnectionSource {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     const taken = new Promise<Connection>((resolve, reject) => {
       // `connect` gets a callback, because the pool calls it immediately. Before this call, the pool has removed its
-      // own error listener, and the packet that ended the handshake may also end the connection. A promise would
-      // resolve too late to listen for that error event.
+      // own error listener, and the packet that ended the handshake may also end the connection. With a promise instead
+      // of a callback, the listener would be added after this error event.
       pool.connect((error, client) => {
         if (client) resolve(new Connection(client, statementTimeoutMs, preparedStatements));
         else reject(error ?? new Error('the pool returned neither a connection nor an error'));

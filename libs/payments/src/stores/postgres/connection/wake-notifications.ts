@@ -84,7 +84,7 @@ export class WakeListener {
   }
 
   add(listener: () => void): () => void {
-    // A new function for each call, because a Set would keep a listener that is added twice only once.
+    // Wraps the listener in a new function, because a Set would contain a listener that is added twice only once.
     const added = (): void => listener();
     this.#listeners.add(added);
     if (!this.#started && !this.#closed) {

@@ -168,7 +168,8 @@ export function committing(
       ([row]) => row!['released'] === 't',
       () => false,
     );
-    // The delivery may be of another handler, because the call includes the keys of other commits.
+    // The delivery that became claimable may be of another handler, because the call includes the keys of other
+    // commits.
     if (nextDue) notifier.notify();
     return { result, nextDue };
   }

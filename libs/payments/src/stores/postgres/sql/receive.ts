@@ -30,7 +30,7 @@ const MAX_ROUNDS = 5;
 /** An event to store, with its hashes. */
 interface NewEvent {
   readonly event: IncomingEvent;
-  /** Whether the event is handled once per transaction, and has a transaction. */
+  /** Whether the type of the event is handled once per transaction, and the event has a transaction. */
   readonly once: boolean;
   /** The hash of the company and the ordering key, as a UUID; `null` if the event has no ordering key. */
   readonly ordering: string | null;
@@ -309,7 +309,7 @@ BEGIN
                           WHEN d.ordering IS NULL THEN true
                           ELSE pg_try_advisory_xact_lock(${keyLock('d.ordering', 'd.handler')}) END)
       INTO v_free FROM unnest(d_worker, d_handler, d_ordering) AS d (worker, handler, ordering);
-    -- A new statement must read after the locks are taken; see rule 2 in ordering.ts.
+    -- This must be a new statement after the locks; see rule 2 in ordering.ts.
     SELECT array_agg(c.action = 'run'), array_agg(c.action = 'wait') INTO o_runs, v_waiting
       FROM (
         SELECT CASE

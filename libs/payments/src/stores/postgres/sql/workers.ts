@@ -131,7 +131,7 @@ BEGIN
   SELECT array_agg(f.ordering), array_agg(f.handler) INTO v_orderings, v_handlers FROM freed f;
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  -- release_unreleased() runs after release_next(), because it also takes locks of keys, in any order.
+  -- After the call above, because this call also takes locks of keys, in any order.
   o_freed := o_freed + ${schema}.release_unreleased()::integer;
   -- A retired worker is kept until its last running delivery has ended. Otherwise, its running deliveries would count
   -- as lost.

@@ -84,7 +84,7 @@ export function tables1(dialect: TableDialect): string {
   CREATE INDEX ${index('event_tombstone')} ON ${event} (received_at${inOrder}) WHERE ${dialect.pruned};
   CREATE INDEX ${index('event_unhandled')} ON ${event} (stale${inOrder}) WHERE unhandled;
 
-  -- The events with numbers up to the column pruned_to of meta that could not be pruned.
+  -- The events up to pruned_to of meta that could not be pruned.
   CREATE TABLE ${table('kept')} (event ${integer} PRIMARY KEY) ${dialect.options};
 
   CREATE TABLE ${delivery} (

@@ -251,7 +251,7 @@ const [WALL, CLOCK] = [98, 99];
 
 /** Returns the parameters of a statement of `stores/sql/`. */
 export function toBound(sql: string, parameters: readonly SqlValue[], times: Times): unknown[] {
-  // Without a placeholder, the driver accepts no parameters.
+  // If a statement has no placeholder, the driver accepts no parameters.
   if (!sql.includes('$')) return [];
   const values: unknown[] = parameters.map((value) => {
     if (typeof value === 'boolean') return value ? 1 : 0;
