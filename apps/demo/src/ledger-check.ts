@@ -49,7 +49,7 @@ export function checkLedger(
   return [...checked, ...unpaid];
 }
 
-/** Whether all rows are correct. */
+/** Whether no row of the ledger check has an error. */
 export function isCorrect(rows: readonly LedgerCheckRow[]): boolean {
   return rows.every(({ result }) => result.startsWith('ok'));
 }

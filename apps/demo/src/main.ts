@@ -19,7 +19,7 @@ const HELP = `Plays scenes of a business day, in which the shop uses the emulato
 If DATABASE_URL is set, the demo creates a database on this PostgreSQL server, as with --postgres, and drops it at the end.
 `;
 
-/** Exit codes of a process that a signal has ended, as in a shell. */
+/** The exit codes that a shell shows for processes that a signal has ended. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 process.exitCode = await main();

@@ -252,8 +252,9 @@ class Engine implements EventRelay, MessageSource {
 }
 
 /**
- * Adds the event to a queue. BullMQ ignores a job whose id exists. If a worker service rejected the event before and
- * the event is now published again, its failed job gets the new message, and workers can take the job again.
+ * Adds the event to a queue. BullMQ ignores a new job if the queue contains a job with the same id. If a worker service
+ * rejected the event before and the event is now published again, its failed job gets the new message, and workers can
+ * take the job again.
  */
 async function add(session: Session, name: string, message: EngineMessage): Promise<void> {
   const queue = queueOf(session, name);

@@ -118,7 +118,7 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     return true;
   }
 
-  /** Logs the number of suppressed warnings. */
+  /** Logs how many warnings were suppressed because of their limit per minute. */
   onApplicationShutdown(): void {
     this.#log.flush();
   }

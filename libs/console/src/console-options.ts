@@ -23,9 +23,9 @@ export interface PaymentsConsoleOptions {
    */
   path: string;
   /**
-   * Guards that decide who may use the console. All guards must accept a request. Without a guard, the application
-   * starts only if `NODE_ENV` is `development`, and the console responds only to requests from this machine. Default:
-   * none.
+   * Guards that decide who may use the console. Each request must be accepted by all guards. Without a guard, the
+   * application starts only if `NODE_ENV` is `development`, and the console responds only to requests from this
+   * machine. Default: none.
    */
   guards?: readonly ConsoleGuard[];
   /** Modules that export what the guards inject. Default: none. */

@@ -41,13 +41,13 @@ class GuardCheck implements OnModuleInit {
     requireGuard(this.options, process.env['NODE_ENV']);
     if (this.options.guards.length > 0) return;
     this.#logger.warn(
-      `The console at "${this.options.path}" has no guard. NODE_ENV is "development", so it responds to browsers on ` +
-        'this machine only. In any other environment, the application does not start without a guard.',
+      `The console at "${this.options.path}" has no guard. NODE_ENV is "development", so the console responds to ` +
+        'browsers on this machine only. In any other environment, the application does not start without a guard.',
     );
   }
 }
 
-/** Logs the number of suppressed warnings when the application has closed. */
+/** When the application has closed, logs how many warnings were suppressed because of their limit per minute. */
 @Injectable()
 class SuppressedWarnings implements OnApplicationShutdown {
   constructor(

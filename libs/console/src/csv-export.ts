@@ -63,7 +63,7 @@ const FAILURES: Columns<FailureGroup> = {
 export interface CsvFile {
   readonly text: string;
   readonly rows: number;
-  /** Whether more rows match than the file contains. */
+  /** Whether the list has more rows than the file contains. */
   readonly more: boolean;
   /** The filter that selected the rows. */
   readonly filter: object;

@@ -212,7 +212,7 @@ export class RedriveDto extends SkipDto {
   @IsBoolean(BOOLEAN)
   force = false;
 
-  /** Number of events that become due per second. Allowed only with `filter`. */
+  /** Number of events per second whose deliveries the redrive makes due. Allowed only with `filter`. */
   @Optional()
   @IsPositive(RATE)
   @Max(1000, RATE)

@@ -38,8 +38,8 @@ const SIGNED_IN = 1_000;
 /** How long a sign-in is remembered, in milliseconds. */
 const SIGNED_IN_MS = 12 * 3_600_000;
 /**
- * Maximum number of concurrent checks of a remembered pair. The limit is not lower, because a page loads its files in
- * parallel.
+ * Maximum number of concurrent checks of a remembered pair of user name and network. The limit is not lower, because a
+ * page loads its files in parallel.
  */
 const PARALLEL = 50;
 

@@ -10,7 +10,7 @@ export type EmulatorErrorCode =
    * is already complete.
    */
   | 'conflict'
-  /** A limit set by the options is reached. */
+  /** The operation would exceed a limit that an option sets, such as `maxCompanies`. */
   | 'limit_reached'
   /** The emulator has been closed. */
   | 'closed';

@@ -35,7 +35,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly seed?: string | number | undefined;
   /**
    * Whether the ids of transactions, events, deliveries and tokens differ after each start and reset, even with the
-   * same seed. The ids of a real service differ too. With the same seed, credentials and random faults are the same
+   * same seed. The ids of a real service never repeat. With the same seed, credentials and random faults are the same
    * after each start in any case. Default: false. The command `payments-emulator` sets this option to true, so that an
    * application with a durable inbox does not treat the events of a restarted emulator as duplicates.
    */

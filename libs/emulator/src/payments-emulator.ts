@@ -143,7 +143,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /**
    * Sets one fault of a company, for example `('delivery', 'off', true)`. The value undefined removes the fault. The
-   * other faults keep their state.
+   * other faults do not change.
    */
   setFault<T extends keyof FaultPlan, N extends string & keyof FaultsOf<T>>(
     target: T,

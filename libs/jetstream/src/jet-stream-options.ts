@@ -48,7 +48,7 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>;
 /**
  * Checks the options and adds the defaults. The result is frozen.
  *
- * @throws PaymentsError `options_invalid`. No message contains the content of an option.
+ * @throws PaymentsError `options_invalid`. No error message contains the value of an option.
  */
 export function resolveOptions(options: JetStreamOptions) {
   const { servers, connection, ...others } = checkFields('jetStream', options, {

@@ -57,7 +57,8 @@ export interface RabbitMQOptions extends EngineOptions {
 export type ResolvedRabbitMQOptions = ReturnType<typeof resolveOptions>;
 
 /**
- * Checks the options and adds the defaults. No message contains the value of an option, because it may be a secret.
+ * Checks the options and adds the defaults. No error message contains the value of an option, because the value may be
+ * a secret.
  *
  * @throws PaymentsError `options_invalid`.
  */

@@ -75,7 +75,7 @@ describe('payments-emulator webhooks, complete, decline and fault', () => {
     [['webhooks', 'maybe'], 'webhooks takes on or off, not "maybe"'],
     [['complete'], 'complete takes one transaction id'],
     [['decline', 'a', 'b'], 'decline takes one transaction id'],
-    [['decline', 'a', '--after', '1s'], 'decline takes no --after'],
+    [['decline', 'a', '--after', '1s'], '--after is for the command complete only'],
     [['complete', 'a', '--after', 'soon'], '--after takes a time such as 30s, 10m or 24h'],
     [['fault', 'api.slow'], 'fault takes a name, and JSON or off'],
     [['fault', 'slow', '{}'], 'fault takes a name such as api.notFound, not "slow"'],

@@ -63,7 +63,7 @@ function linesOf({ span, below }: TraceNode, start: number, first: string, next:
   ];
 }
 
-/** Returns the lines with the attributes of a span. Each line has as many attributes as fit. */
+/** Returns the lines with the attributes of a span. Each line contains as many attributes as fit into its width. */
 function attributeLines({ attributes, failed }: CollectedSpan, indent: string): string[] {
   const texts = PRINTED.filter((name) => attributes[name] !== undefined).map(
     (name) => `${name}=${String(attributes[name])}`,

@@ -48,6 +48,6 @@ export interface OrderView extends Pick<Order, 'reference' | 'amount' | 'checkou
   readonly status: 'pending' | 'paid' | OrderProblem;
   /** Present if the shop found a payment by asking the service, because no webhook request had arrived. */
   readonly foundByPoll?: true;
-  /** Sum of the payments. Present only if the sum is neither 0 nor the amount of the order. */
+  /** Sum of the payments of the order. Omitted if the sum is 0 or equal to the amount of the order. */
   readonly amountPaid?: number;
 }

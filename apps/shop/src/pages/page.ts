@@ -2,7 +2,7 @@ import { applyDecorators, Header } from '@nestjs/common';
 import { CURRENCY } from '../amount.js';
 import { IMPORT_MAP, PAGE_POLICY } from './page-assets.js';
 
-/** The common methods of a response of Express and of Fastify. */
+/** The methods that the responses of Express and of Fastify have in common. */
 export interface HttpResponse {
   status(code: number): unknown;
   header(name: string, value: string): unknown;
@@ -42,7 +42,7 @@ export function PageHeaders(): MethodDecorator {
   );
 }
 
-/** The parts that differ between pages. */
+/** The parts of the HTML that differ between the pages of the shop. */
 export interface PageParts {
   readonly title: string;
   /** The path of the page, if the navigation contains a link to the page. */

@@ -4,7 +4,7 @@
  */
 export type Environment = 'sandbox' | 'production';
 
-/** Both environments; the first is the default. */
+/** Both environments of the service. The first is the default. */
 export const ENVIRONMENTS: readonly Environment[] = ['sandbox', 'production'];
 
 /** The credentials that a client exchanges for a token. */

@@ -82,7 +82,7 @@ export class CompaniesController {
     return this.core.faults.get(this.core.companies.get(companyId).companyId);
   }
 
-  /** Enables or changes one fault. The other faults keep their state. */
+  /** Enables or changes one fault. The other faults do not change. */
   @Put(':companyId/faults/:target/:fault')
   setFault(@Param() path: FaultPath, @Body() body: unknown): FaultPlan {
     return this.core.changeFault(path.companyId, path.target, path.fault, body);

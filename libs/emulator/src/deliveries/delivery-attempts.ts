@@ -23,7 +23,7 @@ export interface AttemptOptions {
   readonly onDelivery: (record: DeliveryRecord) => void;
 }
 
-/** One delivery of an event, with all its attempts. */
+/** One delivery of an event, with all attempts of this delivery. */
 export interface Delivery {
   readonly identity: Pick<
     DeliveryRecord,

@@ -10,7 +10,7 @@ export interface LoggedDelivery {
   readonly original: Uint8Array;
 }
 
-/** The delivery log. If it is full, a new attempt replaces the oldest attempt. */
+/** The delivery log. If the log is full, a new attempt replaces the oldest attempt. */
 export class DeliveryLog {
   readonly #entries = new Map<string, LoggedDelivery>();
 

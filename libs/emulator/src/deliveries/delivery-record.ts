@@ -25,7 +25,7 @@ export type DeliveryCause = 'event' | 'duplicate' | 'retry' | 'redelivery';
 export interface DeliveryFailure {
   /**
    * - `status`: a response other than 2xx and 3xx.
-   * - `redirect`: a 3xx response, which is not followed.
+   * - `redirect`: a 3xx response, because the emulator does not follow redirects.
    * - `timeout`: no response in time.
    * - `connection`: for example a refused or reset connection, or a TLS error.
    * - `private_host`: not sent, because the host is not public.

@@ -45,9 +45,9 @@ export async function isPublicHost(
 }
 
 /**
- * Creates a `fetch` function that connects to public addresses only. It resolves a host name once and connects to the
- * addresses that it has checked, so that DNS rebinding has no effect. The function follows no redirects. The responses
- * that it returns have only the header `Content-Type`.
+ * Creates a `fetch` function that connects to public addresses only. The function resolves a host name once and
+ * connects to the addresses that it has checked, so that DNS rebinding has no effect. The function follows no
+ * redirects. The responses that it returns have only the header `Content-Type`.
  */
 export function publicFetch(options: PublicFetchOptions = {}): typeof globalThis.fetch {
   const { lookup = systemLookup, isPublic = isPublicAddress } = options;

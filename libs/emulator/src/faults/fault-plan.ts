@@ -73,8 +73,8 @@ export interface DeliveryFaults {
 }
 
 /**
- * Faults of responses. `slow` combines with any other fault. If several faults other than `slow` apply, only the first
- * of them in the order of this interface takes effect.
+ * Faults of responses. `slow` can apply together with any other fault. If several faults other than `slow` apply, only
+ * the first of them in the order of this interface takes effect.
  */
 export interface ResponseFaults {
   /** Delays the response by `ms`. */
@@ -155,7 +155,10 @@ export type Check = (value: unknown) => string | undefined;
 /** A field of a fault: the values that the emulator accepts, and how the emulator's page shows the field. */
 export interface FaultField {
   readonly label: string;
-  /** How the page reads typed text. `delay`: milliseconds, or a range `min-max`; `list`: milliseconds, separated by commas. */
+  /**
+   * How the page converts the text that the user types. `delay`: milliseconds, or a range `min-max`; `list`:
+   * milliseconds, separated by commas.
+   */
   readonly kind: 'number' | 'delay' | 'list' | 'json' | 'text';
   /** The accepted values, if the user selects one of several. */
   readonly options?: readonly string[];
@@ -165,11 +168,11 @@ export interface FaultField {
   readonly check: Check;
 }
 
-/** A fault: its text on the page and in the README, and its own fields. */
+/** A fault: its texts on the page and in the README, and its fields. */
 export interface FaultDefinition {
   readonly label: string;
   readonly description: string;
-  /** The fields in addition to `next` and `probability`. */
+  /** The fields of the fault in addition to `next` and `probability`. */
   readonly fields?: Readonly<Record<string, FaultField>>;
   /**
    * Set for a fault whose value is not an object but `true` or a list. Such a fault does not have the fields `next` and

@@ -10,9 +10,9 @@ export interface ServiceError {
 }
 
 /**
- * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace a
- * default to emulate the responses that your contract with the service describes, or to test that your client does not
- * depend on the default.
+ * The bodies of `/v1` responses that the service does not document. The defaults are bodies that the emulator defines.
+ * Replace a default to emulate the responses that your contract with the service describes, or to test that your client
+ * does not depend on the default.
  */
 export interface ResponseShapes {
   /** The body of `GET /v1/transactions/{id}`. Default: the five fields that `data` of the event contains. */

@@ -107,7 +107,7 @@ const DELAY = {
   message: 'delayMs must be a whole number of milliseconds from 1 to 604800000',
 };
 
-/** A completion at a later time. */
+/** The input of a completion at a later time. */
 export class LaterCompletion {
   /** Milliseconds until the completion, by the emulator's clock; 1 to 604,800,000 (seven days). */
   @IsInt(DELAY)

@@ -8,9 +8,9 @@ import type { NewPayment, TransactionFilter } from './transaction-inputs.js';
 import { normalisePhoneNumber } from './transaction-validators.js';
 
 export interface TransactionStoreOptions {
-  /** The status before completion. The service does not document this status. */
+  /** The status of a transaction before it is complete. The service does not document this status. */
   readonly pendingStatus: string;
-  /** The status after a decline. The service does not document this status. */
+  /** The status of a declined transaction. The service does not document this status. */
   readonly failedStatus: string;
   /** Maximum number of transactions. If there are more, the oldest transaction is removed. */
   readonly maxTransactions: number;

@@ -3,7 +3,7 @@ import { validateInput } from '../validate-input.js';
 import { EmulatorInputError } from '../emulator-errors.js';
 import { NewEvent } from '../transactions/transaction-inputs.js';
 
-/** The event type that requires a transaction. */
+/** The event type that belongs to a transaction. */
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
 /**
