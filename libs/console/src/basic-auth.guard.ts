@@ -24,12 +24,12 @@ interface BasicCredentials {
  * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use this guard only behind TLS.
  *
  * Passwords are compared in constant time. The guard limits how many passwords it checks for one user name, from all
- * clients together. Up to ten wrong passwords per minute cause no delay. If there are more, each check waits up to 3
- * seconds, and the guard checks at most 1,200 passwords per minute. At most 120 of these passwords may come from
- * networks that have sent ten or more wrong passwords, for example from the network of a proxy. A client does not wait
- * if its network (IPv4 address, or /48 of IPv6) signed in with this user name within the last 12 hours. `request.ip`
- * identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at most once per
- * minute.
+ * clients together. Up to ten wrong passwords per minute cause no delay. After more wrong passwords, each check waits
+ * up to 3 seconds, and the guard checks at most 1,200 passwords per minute. At most 120 of these passwords may come
+ * from networks that have sent ten or more wrong passwords, for example from the network of a proxy. A client does not
+ * wait if its network (IPv4 address, or /48 of IPv6) signed in with this user name within the last 12 hours.
+ * `request.ip` identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at
+ * most once per minute.
  *
  * @example
  * ```ts

@@ -144,7 +144,8 @@ export class ConsoleOverview {
   }
 
   /**
-   * Returns the deliveries that have failed and are not done, grouped by handler, state and error.
+   * Returns the deliveries that are pending, running or dead and have at least one failed attempt, grouped by handler,
+   * state and error.
    *
    * @throws ConsoleException 503 if the inbox is not reachable.
    */

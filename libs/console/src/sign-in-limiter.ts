@@ -103,7 +103,7 @@ interface Attempt {
 export class SignInLimiter {
   readonly #key = randomBytes(32);
   readonly #names = new Map<number, Name>();
-  /** The counters of networks. Each counts wrong passwords. */
+  /** The counters of networks. Each counter contains a number of wrong passwords. */
   readonly #networks = new Uint8Array(NETWORK_COUNTERS);
   readonly #attempts = new Set<Attempt>();
   /** When the limiter last rejected a client, by the client's network; the latest rejection is last. */

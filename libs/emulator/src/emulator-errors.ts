@@ -1,8 +1,8 @@
 /** The reason why the emulator rejected an operation: one of these four codes. */
 export type EmulatorErrorCode =
   /**
-   * There is no company, transaction or delivery with this id. It never existed, or the emulator removed it to keep a
-   * limit.
+   * There is no company, transaction or delivery with this id. The id never existed, or the emulator removed the
+   * transaction or the delivery to keep a limit.
    */
   | 'not_found'
   /**

@@ -35,9 +35,9 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly seed?: string | number | undefined;
   /**
    * Whether the ids of transactions, events, deliveries and tokens differ after each start and reset, even with the
-   * same seed. The ids of a real service never repeat. With the same seed, credentials and random faults are the same
-   * after each start in any case. Default: false. The command `payments-emulator` sets this option to true, so that an
-   * application with a durable inbox does not treat the events of a restarted emulator as duplicates.
+   * same seed. The ids of a real service never repeat. With either value of this option, the same seed gives the same
+   * credentials and random faults after each start. Default: false. The command `payments-emulator` sets this option to
+   * true, so that an application with a durable inbox does not treat the events of a restarted emulator as duplicates.
    */
   readonly freshIds?: boolean | undefined;
   /** Lifetime of tokens in seconds, 1 to 86,400. Default: 3599, as in the service. */
@@ -78,7 +78,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly shapes?: Partial<ResponseShapes> | undefined;
   /**
    * A function that the emulator calls with each delivery attempt that has ended. If the function throws an error, the
-   * emulator logs it. Default: none.
+   * emulator logs the error. Default: none.
    */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
   /** The clock that the emulator uses for all lifetimes, waits and timestamps. Default: the system clock. */

@@ -30,10 +30,7 @@ export function toLedgerEntry(row: LedgerRow): LedgerEntry {
   };
 }
 
-/**
- * Converts up to `limit + 1` rows to a page of `limit` entries. If there is an additional row, the page has a next
- * page.
- */
+/** Converts up to `limit + 1` rows to a page of `limit` entries. The additional row shows that older entries exist. */
 export function toLedgerPage(
   rows: readonly (LedgerRow & { readonly seq: number | string })[],
   limit: number,

@@ -50,8 +50,8 @@ export interface Company {
    */
   previousWebhookSecret: string | undefined;
   /**
-   * A token contains the generation in which it was issued. Increasing this number revokes all tokens of the
-   * environment that the company has got so far.
+   * A token contains the generation in which it was issued. Increasing the number of an environment revokes all tokens
+   * that the company has got in this environment.
    */
   readonly tokenGeneration: Record<Environment, number>;
 }

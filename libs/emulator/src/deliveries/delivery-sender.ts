@@ -12,8 +12,9 @@ export interface SenderOptions {
   /** Time limit of the whole attempt, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. If they can, the delivery log keeps less of each response. A log
-   * with complete responses would show users of other machines the responses of hosts that only this machine can reach.
+   * Whether other machines can reach the emulator. If other machines can reach the emulator, the delivery log keeps
+   * less of each response. A log with complete responses would show users of other machines the responses of hosts that
+   * only this machine can reach.
    */
   readonly remoteAccess: boolean;
 }

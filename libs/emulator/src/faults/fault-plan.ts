@@ -18,9 +18,9 @@ export interface FaultTrigger {
 export type FaultDelay = number | readonly [min: number, max: number];
 
 /**
- * Faults of deliveries. Whether `drop`, `duplicate` and `reorder` apply is decided once per event, and whether `delay`
- * applies, once per copy of the event. Whether `tamperBody`, `tamperSignature` and `oldSecret` apply is decided once
- * per attempt, so that a redelivery can succeed after a tampered first attempt.
+ * Faults of deliveries. The emulator decides once per event whether `drop`, `duplicate` and `reorder` apply, and once
+ * per copy of the event whether `delay` applies. It decides once per attempt whether `tamperBody`, `tamperSignature`
+ * and `oldSecret` apply, so that a redelivery can succeed after a tampered first attempt.
  */
 export interface DeliveryFaults {
   /**
