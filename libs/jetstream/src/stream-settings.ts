@@ -153,7 +153,8 @@ const MISSING: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Returns a sentence for each unsafe setting of a stream or consumer, or a sentence that says that it does not exist.
+ * Returns a sentence for each unsafe setting of a stream or consumer. If the stream or consumer does not exist, returns
+ * a sentence about this.
  */
 function problemsOf<C extends object>(
   what: string,

@@ -23,8 +23,8 @@ export interface Outgoing {
  * Encodes a message in the binary mode of CloudEvents: each attribute becomes a header, and the body does not change.
  *
  * @param frameMax the maximum size of a frame in bytes; one frame contains all headers
- * @throws Error if the attributes do not fit into a frame. The client would close the channel, and all messages in
- *   progress would fail.
+ * @throws Error if the attributes do not fit into a frame. Without this check, the client would close the channel, and
+ *   all messages in progress would fail.
  */
 export function toOutgoing(message: EngineMessage, exchange: string, frameMax: number): Outgoing {
   const { id, attributes } = message;

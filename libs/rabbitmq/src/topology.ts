@@ -34,8 +34,8 @@ export function deadQueueOf(exchange: string, service: string): string {
 
 /**
  * Checks the settings of the exchange and the queues. Creates those that are missing if the option `setup` is `create`.
- * AMQP cannot read settings, so the adapter declares each exchange and queue with the right settings. If it exists with
- * other settings, RabbitMQ rejects the declaration. RabbitMQ does not compare policies.
+ * AMQP cannot read settings, so the adapter declares each exchange and queue with the right settings. If an exchange or
+ * queue exists with other settings, RabbitMQ rejects its declaration. RabbitMQ does not compare policies.
  *
  * @throws PaymentsError `engine_unsafe`, unless `setup` is `warn`.
  */
