@@ -320,7 +320,8 @@ export interface ExpectationName {
 
 /**
  * Stores expectations, as part of {@link InboxStore}. Each expectation has one row. Every operation is atomic, and
- * decides while it holds the lock of this row. The guide has a diagram of the states of an expectation.
+ * decides while it holds the lock of this row. The page `docs/architecture.md` has a diagram of the states of an
+ * expectation.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction. An event fulfils expectations of its company if
  * `IncomingEvent.fulfils` is set and the receipt is `stored` or `duplicate`. The event fulfils each `waiting` or

@@ -44,7 +44,7 @@ export class MemoryEvent {
   }
 }
 
-/** A line break separates the two parts, because the id of a company never contains one. */
+/** A line break separates the company and the name, because the id of a company never contains a line break. */
 export const keyOf = (company: string, name: string): string => `${company}\n${name}`;
 
 export class MemoryDelivery {

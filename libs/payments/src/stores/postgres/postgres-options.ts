@@ -54,10 +54,10 @@ export interface PostgresInboxOptions {
    */
   connectionString?: string;
   /**
-   * The application's own pool of `pg`. The inbox does not close it. Add a listener for the event `error` of the pool.
-   * Without this listener, the process exits if the server cuts a connection after the inbox has closed. To receive
-   * notifications of new deliveries, the inbox opens one more connection, outside of the pool but with the options of
-   * the pool. Default: the inbox creates a pool of its own.
+   * The application's own pool of `pg`, which the inbox does not close. Add a listener for the event `error` of the
+   * pool. Without this listener, the process exits if the server cuts a connection after the inbox has closed. To
+   * receive notifications of new deliveries, the inbox opens one more connection, outside of the pool but with the
+   * options of the pool. Default: the inbox creates a pool of its own.
    */
   pool?: Pool;
   /**

@@ -421,7 +421,7 @@ export class SqlEvents {
 
   /**
    * Returns the events that meet a condition, among about the newest {@link AMOUNTS_READ} events. Stops if too many
-   * events meet it.
+   * events meet the condition.
    */
   async #newest(connection: SqlConnection, [index, sql, ...values]: Condition): Promise<number[]> {
     const newest = await connection.get<{ readonly seq: number | null }>(

@@ -97,9 +97,9 @@ export type Parameter =
   string | number | boolean | null | Buffer | readonly (string | number | Buffer | null)[];
 
 /**
- * A frequent statement, which each connection parses once. The connection also keeps its plan. The name is a hash of
- * the text. Therefore, behind a pooler, a statement with this name that another client has prepared is the same
- * statement.
+ * A frequent statement, which each connection parses once. The connection also keeps the plan of the statement. The
+ * name is a hash of the text. Therefore, behind a pooler, a statement with this name that another client has prepared
+ * is the same statement.
  */
 export interface PreparedStatement {
   readonly name: string;
@@ -117,7 +117,7 @@ const AS_TEXT = { getTypeParser: () => (value: unknown) => value };
 /** The client waits longer than the server, so that the timeout error of the server comes first. */
 const CLIENT_GRACE_MS = 1000;
 
-/** A connection from the pool. The caller releases it. */
+/** A connection from the pool, which the caller releases. */
 export class Connection {
   readonly #ignoreError = (): void => {};
   #released = false;
@@ -288,7 +288,7 @@ export class ConnectionSource {
     );
   }
 
-  /** Takes a connection, which the caller releases. */
+  /** Takes a connection from the pool. The caller releases the connection. */
   async connect(): Promise<Connection> {
     const pool = this.#openPool();
     try {

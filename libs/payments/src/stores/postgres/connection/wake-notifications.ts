@@ -6,7 +6,9 @@ import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/** At most one notification is sent in this many milliseconds, because a second one would contain nothing new. */
+/**
+ * At most one notification is sent in this many milliseconds, because a second notification would contain nothing new.
+ */
 const NOTIFY_INTERVAL_MS = 25;
 
 /**

@@ -13,8 +13,8 @@ import {
 import { fromStored, toStored } from '../../sql/sql-connection.js';
 
 /**
- * The maximum number of deliveries that one claim leases for a handler. This limit is needed, because a claim locks the
- * ordering keys that it checks, and the lock table of the database has a limited size.
+ * The maximum number of deliveries that one claim leases for a handler. The number is limited, because a claim locks
+ * the ordering keys that it checks, and the lock table of the database has a limited size.
  */
 const MAX_CLAIM = 500;
 /**
@@ -142,7 +142,7 @@ export function claims(
  * open, the database cannot remove the index entries of claimed deliveries, and a claim that starts at the first entry
  * reads all of them. Therefore, while searches are slow, the claims of a handler start at a cursor: the due time of the
  * first delivery that the previous claim found. If the transaction of a delivery took long, the delivery may appear
- * before the cursor. Therefore, one claim every few seconds starts at the first entry.
+ * before the cursor. Therefore, every few seconds, a claim starts at the first entry.
  */
 export class ClaimCursors {
   /** The cursors by handler, in milliseconds since the epoch, by the store clock. */

@@ -18,7 +18,7 @@ import { firstValueOf } from './commit.js';
 import { RECEIPT_COLUMNS, RECEIVE_PARAMETERS, ReceiveBatch } from './receive.js';
 import { BY_INDEX, dialectOf, indexed, isOnceOf, LOOKED_UP, NOW_MS } from './postgres-sql.js';
 
-/** The first parameters of the function `settle_poll`. They begin with the parameters of {@link recordStatement}. */
+/** The first parameters of the function `settle_poll`, which begin with the parameters of {@link recordStatement}. */
 const SETTLE_PARAMETERS = `p_seq bigint, p_token bigint, p_result text, p_detail text, p_keep_lost boolean, p_next_ms bigint,
   p_overdue boolean, p_before text, p_stored text, p_type text, p_event_types text[]`;
 
@@ -97,8 +97,8 @@ const FULFILLED_BY = `state = 'fulfilled', fulfilled_at = ${NOW_MS}, fulfilled_b
  * function runs after all other statements of `receive` that lock rows, and locks expectations in the order of their
  * numbers. `p_seqs` contains the number of each event that was just stored. An event without a number fulfils an
  * expectation only if it is a duplicate of a stored event. For each fulfilled expectation, the result contains the
- * position of the event and the fields of the expectation. The function inherits the settings of the functions that
- * call it; see BY_INDEX.
+ * position of the event and the fields of the expectation. `fulfil` inherits the settings of the functions that call
+ * it; see BY_INDEX.
  */
 export const expectationFunctions = (schema: string): string => `
 CREATE OR REPLACE FUNCTION ${schema}.fulfil(p_seqs bigint[], p_companies text[], p_ids text[], p_once boolean[], p_types text[],

@@ -54,7 +54,7 @@ const lockSelected = (schema: string): string => `
 
 /**
  * The function `redrive` locks the events before the deliveries. The function waits for an event that is being pruned,
- * and then ignores the event. It locks all rows in one fixed order, so that the requests of two operators cannot
+ * and then ignores the event. `redrive` locks all rows in one fixed order, so that the requests of two operators cannot
  * deadlock.
  */
 export const redriveFunctions = (schema: string): string => `
