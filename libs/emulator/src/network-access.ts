@@ -52,7 +52,7 @@ export function resolveNetworkAccess(
   const allowPrivate = options.allowPrivateWebhooks ?? false;
   if (nodeEnv === 'production' && options.allowProduction !== true) {
     problems.push(
-      'allowProduction must be true to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
+      'allowProduction is needed to start with NODE_ENV=production, because the emulator signs events of payments that never happened',
     );
   }
   if (controlToken !== undefined && !TOKEN.test(controlToken)) {

@@ -93,7 +93,7 @@ describe('resolveOptions', () => {
   );
 
   it('SE-14 resolveOptions() rejects NODE_ENV=production unless allowProduction is set', () => {
-    expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction must be true/);
+    expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction is needed/);
     expect(resolveOptions({ allowProduction: true }, 'production').port).toBe(0);
     expect(resolveOptions({}, 'development').port).toBe(0);
   });

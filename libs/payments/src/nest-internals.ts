@@ -32,7 +32,10 @@ export const FILTERS = '__exceptionFilters__';
 export const ROUTE_PARAMS = '__routeArguments__';
 /** Part of the key of each parameter whose decorator was made with `createParamDecorator()`. */
 export const CUSTOM_PARAM = '__customRouteArgs__';
-/** Nest's number for `@Body()` and, in a message handler, for `@Payload()`. The metadata keys of parameters contain it. */
+/**
+ * Nest's number for `@Body()` and, in a message handler, for `@Payload()`. The metadata keys of parameters contain this
+ * number.
+ */
 export const BODY_PARAM = 3;
 
 /** Returns metadata as a list, whether it is one value or a list of values. Empty if there is none. */

@@ -83,14 +83,14 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    */
   reconcile?: ReconcileOptions;
   /**
-   * Observers of what the module does. Each is an object or a class. For a class, `PaymentsModule` finds the provider
-   * at boot, in any module; the provider must have the default scope. Default: none.
+   * Observers of what the module does. Each observer is an object or a class. For a class, `PaymentsModule` finds the
+   * provider at boot, in any module; the provider must have the default scope. Default: none.
    */
   observers?: readonly (PaymentsObserver | Type<PaymentsObserver>)[];
   /**
    * Whether the application checks its setup when it has started, and logs a line for each check; see
-   * `PaymentsSetup.check()`. The boot does not wait for the checks. They request a token for each company in the options,
-   * and send no test webhook. Default `false`.
+   * `PaymentsSetup.check()`. The boot does not wait for the checks. The checks request a token for each company in the
+   * options, and send no test webhook. Default `false`.
    */
   checkSetup?: boolean;
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */

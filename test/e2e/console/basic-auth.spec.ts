@@ -147,11 +147,11 @@ describe('BasicAuthGuard', () => {
     [
       'an empty password',
       { users: { ops: '' } },
-      /password of "ops" must have 12 to 200 char.*set\?/,
+      /password of "ops" must have 12 to 200 char.*variable is set/,
     ],
     ['a password that is not set', { users: { ops: undefined } }, /password of "ops"/],
     ['a short password', { users: { ops: 'elevenchars' } }, /12 to 200/],
-    ['a password with a line end', { users: { ops: `${PASSWORD}\n` } }, /line end/],
+    ['a password with a line break', { users: { ops: `${PASSWORD}\n` } }, /line break/],
     ['a name with a colon', { users: { 'a:b': PASSWORD } }, /colon/],
     ['an empty name', { users: { '': PASSWORD } }, /1 to 100 characters/],
     ['a user without a password', { users: { ops: null } }, /password of "ops"/],

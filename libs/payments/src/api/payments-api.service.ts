@@ -77,8 +77,9 @@ export class PaymentsApi {
   }
 
   /**
-   * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
-   * shows whether the service could send the event; the service does not document the fields of this response.
+   * Asks the service to send a `webhook.test` event to the webhook URL that the service has for the company (`POST
+   * /v1/webhooks/test`). The response shows whether the service could send the event; the service does not document the
+   * fields of this response.
    */
   async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
     return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;

@@ -24,7 +24,7 @@ type HttpResult = HttpResponse | HttpFailure;
 /**
  * Sends requests with the client that the option `adapter` selects. No client follows a redirect, because a redirect
  * would carry the token to another host. No client reads the proxy settings of the environment, because a proxy that is
- * set for other traffic would see the token. Only `fetch` reads them, if Node.js was started with
+ * set for other traffic would see the token. Only `fetch` reads these settings, if Node.js was started with
  * `NODE_USE_ENV_PROXY=1`.
  *
  * Each instance sends either calls or token requests, so calls and token requests use separate connections.

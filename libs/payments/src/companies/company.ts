@@ -217,7 +217,7 @@ export interface Companies {
   findForWebhook(id: string, arrivedAt: number): Promise<ResolvedCompany | undefined>;
 
   /**
-   * Returns the company if no lookup is necessary. If the result is `undefined`, {@link find} may still find the
+   * Returns the company if it is known without a lookup. If the result is `undefined`, {@link find} may still find the
    * company.
    */
   known(id: string): ResolvedCompany | undefined;

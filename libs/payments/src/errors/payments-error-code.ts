@@ -79,7 +79,7 @@ export type PaymentsErrorCode =
   /**
    * The company directory threw or did not respond within `deadlineMs`. Or there were too many requests for company ids
    * that never had a request with a valid signature, so the directory was not called. Fix: the log contains the error
-   * of the directory. The service may send the event again. If strangers invent company ids, reject them in
+   * of the directory. The service may send the event again. If strangers invent company ids, reject their requests in
    * `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
    */
   | 'directory_unavailable'
@@ -130,8 +130,8 @@ export type PaymentsErrorCode =
   /**
    * Another process took over the delivery before `context.commit` finished, so nothing was committed. Or
    * `PaymentExpectations.request()` could not begin its request within 30 s, so nothing was sent. Fix: in the case of
-   * `request()`, call it again. In the case of a commit, none, because the other process handles the delivery. If the
-   * error is frequent, find the code that blocks the event loop, or raise `worker.leaseMs`.
+   * `request()`, call it again. In the case of a commit, no fix is necessary, because the other process handles the
+   * delivery. If the error is frequent, find the code that blocks the event loop, or raise `worker.leaseMs`.
    */
   | 'lease_lost'
   /**
@@ -215,11 +215,11 @@ export type PaymentsErrorCode =
   | 'aborted'
   /**
    * A call that changes something, or a COMMIT of the inbox, was sent and had no response. Fix: check with `GET
-   * /v1/transactions/{id}` whether the call had an effect before you repeat it. The inbox itself finds out the outcome
-   * of a COMMIT.
+   * /v1/transactions/{id}` whether the call had an effect before you repeat the call. The inbox itself finds out the
+   * outcome of a COMMIT.
    */
   | 'outcome_unknown'
-  /** The response has more than `api.maxResponseBytes` bytes. Fix: request less at a time, or raise the limit. */
+  /** The response has more than `api.maxResponseBytes` bytes. Fix: request less data per call, or raise the limit. */
   | 'response_too_large'
   /**
    * The body of a successful response is not a JSON object, or cannot be decompressed. Fix: check that `baseUrl` is

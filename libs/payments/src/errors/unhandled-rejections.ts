@@ -95,7 +95,10 @@ function isOurs(other: unknown): other is Listener {
 /** The values of `--unhandled-rejections` for which Node acts in the same way with and without listeners. */
 const LISTENERS_IGNORED = /--unhandled-rejections[= ](none|strict|warn)\b(?!-)/;
 
-/** Rejects a promise with `reason` while these listeners are removed, so that Node applies its default. */
+/**
+ * Rejects a promise with `reason` while the listeners `ours` are removed, so that Node handles the rejection as by
+ * default.
+ */
 function returnToNode(ours: readonly Listener[], reason: unknown): void {
   if (LISTENERS_IGNORED.test([...process.execArgv, process.env['NODE_OPTIONS']].join(' '))) return;
   for (const other of ours) other[OURS].pause();

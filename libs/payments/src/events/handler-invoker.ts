@@ -136,8 +136,8 @@ interface ParamMetadata {
 
 /**
  * Defines the parameters of a handler for Nest: the event, then its context. A decorator made with
- * `createParamDecorator()` replaces either of them, and `@Body(pipe)` or `@Payload(pipe)` adds pipes to the event. Must
- * be called from the method's decorator, because the decorators of the parameters run before it.
+ * `createParamDecorator()` replaces the event or the context, and `@Body(pipe)` or `@Payload(pipe)` adds pipes to the
+ * event. Must be called from the method's decorator, because the decorators of the parameters run before it.
  */
 export function defineHandlerParams(target: object, method: string): void {
   const params: Record<string, ParamMetadata> = {

@@ -48,9 +48,9 @@ export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
 /**
  * How an event was received.
  *
- * - `webhook`: the service sent it.
+ * - `webhook`: the service sent the event in a webhook request.
  * - `poll`: the module asked the service about an expected payment; see `PaymentExpectations`.
- * - `overdue`: the module stored it because an expectation became overdue.
+ * - `overdue`: the module stored the event because an expectation became overdue.
  */
 export type PaymentEventSource = 'webhook' | 'poll' | 'overdue';
 
@@ -91,9 +91,10 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 }
 
 /**
- * Data about one attempt of a handler. The handler gets the context with the event. Pass the object itself to other
- * functions: a copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the transaction type of the
- * inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`, which by default follows from `Tx`.
+ * Data about one attempt of a handler. The handler gets this object as its second argument, after the event. Pass the
+ * object itself to other functions: a copy (`{ ...context }`) lacks `raw` and `signal`, which are getters. `Tx` is the
+ * transaction type of the inbox in use, such as `PostgresTransaction`; `C` is the type of `commit`, which by default
+ * follows from `Tx`.
  */
 export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
   /** Id of the event's company: the company whose secret signed the webhook request, or whose payment was polled. */
@@ -135,8 +136,8 @@ export interface PaymentEventContext<Tx = unknown, C = Commit<Tx>> {
    * after the commit, the delivery stays done. E-mail and calls to other systems are not part of the transaction.
    *
    * Resolves with what `work` returns. Await the promise: otherwise the handler does not fail if its commit fails. An
-   * attempt commits at most once. If an attempt never commits, the worker stores its outcome when the handler has
-   * returned, and the handler's effects happen at least once.
+   * attempt commits at most once. If an attempt never commits, the worker stores the outcome of the attempt when the
+   * handler has returned, and the effects of the handler happen at least once.
    *
    * @throws PaymentsError `lease_lost` if the delivery now belongs to another attempt, `commit_unsupported` if the
    *   inbox has no transactions, `commit_rejected` for a second commit; and what `work` throws. In each of these cases,

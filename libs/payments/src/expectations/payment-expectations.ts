@@ -80,9 +80,9 @@ export type RequestedPayment<R> =
       readonly transactionId: string | null;
       /**
        * Whether the id was attached to the expectation. `false` if there is no id, or if the id could not be attached,
-       * for example because the application has cancelled the expectation meanwhile. The reason is then logged as an
-       * error. Without an attached id, the module can find the transaction only by the reference, with
-       * `reconcile.find`.
+       * for example because the application has cancelled the expectation meanwhile. If the id could not be attached,
+       * the reason is logged as an error. Without an attached id, the module can find the transaction only by the
+       * reference, with `reconcile.find`.
        */
       readonly attached: boolean;
       /** What the callback returned. */
@@ -92,8 +92,8 @@ export type RequestedPayment<R> =
       /** An earlier or concurrent call requested the payment, so this call sent nothing. */
       readonly requested: false;
       /**
-       * The attached transaction id; `null` if it is not known, because the other call is still under way, or because
-       * its response had no id and `reconcile.find` finds none.
+       * The attached transaction id; `null` if it is not known, because the other call is still running, or because its
+       * response had no id and `reconcile.find` finds none.
        */
       readonly transactionId: string | null;
       readonly response?: undefined;
@@ -536,7 +536,10 @@ export class PaymentExpectations {
     return { reference, company: this.#ownId(company) };
   }
 
-  /** The id that events of the company are stored under. For `default`, the id of the application's only company. */
+  /**
+   * Returns the id under which the events of the company are stored. For `default`, this is the id of the application's
+   * only company.
+   */
   #ownId(company: string): string {
     return this.companies.known(company)?.id ?? company;
   }

@@ -116,7 +116,7 @@ interface CompanyLimit {
   /** When {@link tokens} was computed, on the monotonic clock. */
   at: number;
   running: number;
-  /** Time until which no poll starts, because the service asked for a wait. On the monotonic clock. */
+  /** No poll of the company starts before this time, because the service asked for a wait. On the monotonic clock. */
   refusedUntil: number;
   /** When the last of the postponed polls is due, on the monotonic clock. */
   postponedUntil: number;

@@ -40,7 +40,10 @@ import type { ResolvedReconcileOptions } from './reconcile-options.js';
 
 /** Maximum number of polls that run in this process at the same time, for all companies together. */
 const MAX_RUNNING = 500;
-/** Maximum number of polls per claim. It is small, so that a claim does not delay the storage of received events. */
+/**
+ * Maximum number of polls per claim. The number is small, so that a claim does not delay the storage of received
+ * events.
+ */
 const BATCH = 10;
 /**
  * Milliseconds to wait after a claim whose polls were all postponed. During this wait, the store can store received

@@ -47,9 +47,9 @@ export interface ReconcileOptions {
   /**
    * Returns the id of the transaction with the application's reference, for an expectation without a transaction id.
    * Return `null` or `undefined` only if the service certainly has no such transaction yet, because `request()` then
-   * sends a request again. Throw if the response is not what you expect. `api` calls the service for the company of the
-   * expectation. Pass `options` to each call, because it contains a signal. Default: none; an expectation without a
-   * transaction id is polled only after an id is attached.
+   * sends a request again. The function should throw if the response of the service is not what you expect. `api` calls
+   * the service for the company of the expectation. Pass `options` to each call, because it contains a signal. Default:
+   * none; an expectation without a transaction id is polled only after an id is attached.
    */
   find?: (
     reference: string,
@@ -64,8 +64,8 @@ export interface ReconcileOptions {
   schedule?: readonly number[];
   /**
    * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
-   * expectations. They are handled once per transaction (see `oncePerTransaction`), even if both a webhook request and
-   * a poll report the transaction. Events of other types do not fulfil expectations. Default: `interpret.eventTypes`,
+   * expectations, and are handled once per transaction (see `oncePerTransaction`), even if both a webhook request and a
+   * poll report the transaction. Events of other types do not fulfil expectations. Default: `interpret.eventTypes`,
    * which {@link byStatus} sets; without it, `['transaction.completed']`.
    */
   eventTypes?: readonly string[];

@@ -14,7 +14,10 @@ export interface DeliverOptions {
   company?: string;
   /** Secret to sign with. Default: the company's current webhook secret, from the application's own options. */
   secret?: string;
-  /** Path to post to. Needed only if the application has several webhook routes, or one with other parameters. */
+  /**
+   * Path to post to. Needed only if the application has several webhook routes, or a route with path parameters other
+   * than `:company`.
+   */
   path?: string;
   /** Headers to add or replace; the case of a name does not matter. `undefined` removes a header. */
   headers?: Readonly<Record<string, string | undefined>>;

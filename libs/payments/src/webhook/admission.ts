@@ -468,7 +468,7 @@ export async function readRawBody(
 
 /** Properties in which other code may have left the bytes of a body that it has read. */
 export interface BodyProperties {
-  /** Set by Nest's option `rawBody` and by several serverless platforms. */
+  /** The bytes of the body, which Nest's option `rawBody` and several serverless platforms set. */
   readonly rawBody?: unknown;
   /** The body as bytes or as a string. A parsed body is ignored. */
   readonly body?: unknown;

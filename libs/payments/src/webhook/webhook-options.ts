@@ -26,8 +26,8 @@ export interface AdmissionRequest {
   readonly headers: Readonly<IncomingHttpHeaders>;
   /**
    * Remote address of the connection, as Node.js gives it: `203.0.113.7`, `2001:db8::1`, or `::ffff:203.0.113.7` for an
-   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy, the address is that of the proxy. `undefined` on a
-   * serverless platform.
+   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy, the address is that of the proxy. On a serverless
+   * platform, the value is `undefined`.
    */
   readonly address: string | undefined;
   /**

@@ -170,9 +170,9 @@ export interface FastifyReplyLike {
 
 /**
  * The route that the service sends webhook requests to. The route is mounted on the HTTP adapter itself and not in a
- * Nest controller, so the application's global guards, pipes, interceptors and filters do not run. These are written
- * for the application's own clients, but only the signature decides whether a webhook request is accepted. The
- * application's middleware (logging, tracing, security headers) runs as for any route.
+ * Nest controller, so the application's global guards, pipes, interceptors and filters do not run. Global guards and
+ * filters are written for the application's own clients, but only the signature decides whether a webhook request is
+ * accepted. The application's middleware (logging, tracing, security headers) runs as for any route.
  */
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {

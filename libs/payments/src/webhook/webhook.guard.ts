@@ -13,9 +13,9 @@ export interface VerifiedRequest {
 }
 
 /**
- * Accepts only verified webhook requests, for an application that receives them in its own controller
- * (`webhookPath: false`). The path parameter `:company` of the route names the company. After the guard, the request has
- * the property `verifiedEvent`, and its `body` is the parsed envelope.
+ * Accepts only verified webhook requests, for an application that receives them in its own controller (`webhookPath:
+ * false`). The path parameter `:company` of the route names the company. After the guard has accepted a request, the
+ * request has the property `verifiedEvent`, and its `body` is the parsed envelope.
  *
  * You do not have to set Nest's option `rawBody` in main.ts, because the module finds the routes that the guard
  * protects and keeps the raw bytes of their requests. Apply the guard to the controller or the method. The module
@@ -39,7 +39,10 @@ export interface VerifiedRequest {
 export class WebhookGuard implements CanActivate {
   constructor(private readonly verifier: WebhookVerifier) {}
 
-  /** @throws HttpException 400, 401, 413, 500 or 503, with the code in its body; 405 if the method is not POST. */
+  /**
+   * @throws HttpException 400, 401, 413, 500 or 503, with the error code in the response body; 405 if the method is not
+   *   POST.
+   */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<WebhookRequest & VerifiedRequest>();
