@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { EngineMessage, StoreOutcome, TakenMessage } from 'nestjs-payments';
 import { kafka } from 'nestjs-payments-kafka';
-import type { KafkaOptions } from 'nestjs-payments-kafka';
+import type { KafkaConnection, KafkaOptions } from 'nestjs-payments-kafka';
 import { CREATE_TOPICS, DESCRIBE_CONFIGS, KafkaServer } from '../support/engines/kafka-server.ts';
 import { captureWarnings } from '../support/log/captured-log.ts';
 import { RunningProcess } from '../support/processes/running-process.ts';
@@ -13,6 +13,8 @@ import type { DeadLetter, RunningEngine } from './engine-contract.ts';
 const installed = KafkaServer.isInstalled();
 const ACKNOWLEDGE: StoreOutcome = { action: 'acknowledge' };
 const { signal } = new AbortController();
+/** A consumer learns of a rebalance from the answer to a heartbeat, and the time for a rebalance is short in these tests. */
+const connection = { heartbeatInterval: 500 } as KafkaConnection;
 
 describeEngine({
   name: 'Kafka',
@@ -23,7 +25,8 @@ describeEngine({
     return {
       kill: () => server.kill(),
       restart: () => server.restart(),
-      adapter: (name, options = {}) => kafka({ brokers: server.brokers, topic: name, ...options }),
+      adapter: (name, options = {}) =>
+        kafka({ brokers: server.brokers, topic: name, connection, ...options }),
       deadLetters: (name, service) => readDeadLetters(server, `${name}.${service}.dead`),
       addForeignMessage: async (name, _, body) => {
         await server.kcat(['-P', '-t', name], body);
@@ -63,7 +66,7 @@ describeIf('kafka', () => {
   afterAll(() => server?.[Symbol.asyncDispose]());
 
   function engine(options: Partial<KafkaOptions> = {}) {
-    const created = kafka({ brokers: server.brokers, topic, ...options });
+    const created = kafka({ brokers: server.brokers, topic, connection, ...options });
     ending.defer(() => created.close());
     return created;
   }

@@ -16,6 +16,9 @@ const ALL = 1000;
 /** The choices above the table. @type {Record<string, string>} */
 const SHOWN = { all: 'All', actions: 'Actions', views: 'Views of payloads' };
 
+/** The words for the outcome of an action. @type {Record<AuditEntry['outcome'], string>} */
+const RESULTS = { done: 'done', failed: 'rejected or failed', unknown: 'result unknown' };
+
 const FILTERS = ['who', 'from', 'to'];
 
 /**
@@ -91,7 +94,7 @@ export function AuditTrail({ params, acted }) {
 function Entries({ entries }) {
   return html`<${Table} class="cards audit" titles=${['When', 'Who', 'What', 'Result']}>
     ${entries.map(
-      ({ id, at, who, text, event, error }) =>
+      ({ id, at, who, text, event, outcome, error }) =>
         html`<tr role="row" key=${id}>
           <td role="cell" class="when"><${Time} at=${at} /></td>
           <td role="cell" class="who">
@@ -105,11 +108,14 @@ function Entries({ entries }) {
             }
           </td>
           <td role="cell" class="result">
+            <${Badge} state=${outcome}>${RESULTS[outcome]}<//>
+            ${error !== null && html`${' '}<${Foreign} text=${error} class="error" />`}
             ${
-              error === null
-                ? html`<${Badge} state="done" />`
-                : html`<${Badge} state="failed">rejected or failed<//>
-                    <${Foreign} text=${error} class="error" />`
+              outcome === 'unknown' &&
+              html`${' '}<small class="quiet"
+                  >The action still runs, or its process ended before it stored the result. Check
+                  whether the action took effect before you repeat it.</small
+                >`
             }
           </td>
         </tr>`,

@@ -7,6 +7,8 @@ import { expectationsLink, listLink } from './route.js';
 
 /** Age from which the oldest pending delivery is highlighted, in milliseconds. */
 const LONG_MS = 5 * 60_000;
+/** Age from which the age of the counts of the range is shown, in milliseconds. */
+const SHOW_AGE_MS = 60_000;
 /** The time ranges of the overview: minutes and label. */
 export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
 
@@ -20,7 +22,9 @@ export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
 export function Overview({ overview, minutes, onRange, ask }) {
   const { now, stats, activity, completeFrom, handlers, capabilities, arrivals } = overview;
   const incomplete = completeFrom > /** @type {import('./api.js').Minute} */ (activity[0]).startsAt;
-  const range = `last ${rangeOf(minutes)}${incomplete ? ', incomplete' : ''}`;
+  const ageMs = Date.parse(now) - Date.parse(overview.range.countedAt);
+  const age = ageMs >= SHOW_AGE_MS ? `, counted ${duration(ageMs)} ago` : '';
+  const range = `last ${rangeOf(minutes)}${incomplete ? ', incomplete' : ''}${age}`;
   return html`
     <h1 tabindex="-1">Overview</h1>
     <${WebhookRequests} arrivals=${arrivals} now=${now} />

@@ -18,9 +18,6 @@ const MAX_REMEMBERED = 1_000;
 const MAX_TEXT = 1_000;
 /** Maximum number of entries that are compared with a filter. */
 const MAX_COMPARED = 1_000;
-/** The error of an entry about an action that has started and has no result yet. */
-const NO_RESULT =
-  'The result is not known: the action is still running, or its process exited before the action ended.';
 
 /**
  * Writes each action of an operator, and each view of a payload, to the log and then to the inbox. The console in every
@@ -57,7 +54,7 @@ export class AuditTrail {
     if (this.#viewed.has(view)) return;
     if (this.#viewed.size < MAX_REMEMBERED) this.#viewed.set(view, now);
     this.#logger.log(printable(`${operator(who)}: ${text}`));
-    await this.#store({ who, text, event, error: null });
+    await this.#store({ who, text, event, outcome: 'done', error: null });
   }
 
   /**
@@ -68,7 +65,7 @@ export class AuditTrail {
    *   reachable
    */
   started(who: string | null, text: string): Promise<string | undefined> {
-    return this.#store({ who, text, event: null, error: NO_RESULT });
+    return this.#store({ who, text, event: null, outcome: 'unknown', error: null });
   }
 
   /**
@@ -81,7 +78,7 @@ export class AuditTrail {
    */
   async performed(who: string | null, text: string, kept: boolean, id?: string): Promise<void> {
     this.#logger.log(printable(`${operator(who)}: ${text}`));
-    if (kept) await this.#store({ who, text, event: null, error: null }, id);
+    if (kept) await this.#store({ who, text, event: null, outcome: 'done', error: null }, id);
   }
 
   /**
@@ -95,7 +92,8 @@ export class AuditTrail {
   async failed(who: string | null, text: string, error: unknown, kept: boolean, id?: string) {
     const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     this.#logger.warn(printable(`${operator(who)}: ${text}. ${cause}`));
-    if (kept) await this.#store({ who, text, event: null, error: shortened(cause) }, id);
+    if (!kept) return;
+    await this.#store({ who, text, event: null, outcome: 'failed', error: shortened(cause) }, id);
   }
 
   /**

@@ -28,7 +28,7 @@ const FRESH_MS = 1000;
  * reused for 400 times as long as the computation took.
  */
 const ACTIVITY_FRESH_MS = 10_000;
-const ACTIVITY_MAX_FRESH_MS = 60_000;
+const ACTIVITY_MAX_FRESH_MS = 300_000;
 const ACTIVITY_FRESH_FACTOR = 400;
 
 /**
@@ -83,7 +83,10 @@ export interface InboxOverview {
    * Counts of the events that were received since the first minute of `activity`, by source, and counts of the
    * deliveries of these events.
    */
-  readonly range: Pick<InboxActivity, 'events' | 'deliveries'>;
+  readonly range: Pick<InboxActivity, 'events' | 'deliveries'> & {
+    /** When these events, their deliveries and the minutes were counted, by the process clock. */
+    readonly countedAt: Date;
+  };
   /** Start of the first complete minute; see `InboxActivity.completeFrom`. */
   readonly completeFrom: Date;
 }
@@ -118,7 +121,10 @@ export class ConsoleOverview {
       this.#cached(
         `activity of ${minutes}`,
         ACTIVITY_FRESH_MS,
-        (inbox) => inbox.activity(minutes),
+        async (inbox) => ({
+          countedAt: new Date(this.options.runtime.now()),
+          ...(await inbox.activity(minutes)),
+        }),
         ACTIVITY_MAX_FRESH_MS,
       ),
     ]);
@@ -131,7 +137,11 @@ export class ConsoleOverview {
       handlers,
       arrivals: arrivalsOf(processes, newest, this.options.runtime.now()),
       activity: activity.minutes.map(({ startsAt, total }) => ({ startsAt, ...total })),
-      range: { events: activity.events, deliveries: activity.deliveries },
+      range: {
+        events: activity.events,
+        deliveries: activity.deliveries,
+        countedAt: activity.countedAt,
+      },
       completeFrom: activity.completeFrom,
     };
   }

@@ -6,7 +6,7 @@ import {
   ProduceAcks,
   Producer,
 } from '@platformatic/kafka';
-import type { Message, MessageToProduce } from '@platformatic/kafka';
+import type { GenericError, Message, MessageToProduce } from '@platformatic/kafka';
 import type {
   EngineCall,
   EngineMessage,
@@ -26,7 +26,7 @@ import { GroupMember } from './group-member.js';
 import { baseOptions, namesOf, resolveOptions } from './kafka-options.js';
 import type { KafkaOptions, ResolvedKafkaOptions } from './kafka-options.js';
 import { toDeadLetter, toRecord, toTaken } from './message-encoding.js';
-import { checkTopics, isUnknownTopic } from './topic-settings.js';
+import { checkTopics } from './topic-settings.js';
 
 /** Milliseconds after which a message that could not become a dead letter is delivered again. */
 const AGAIN_MS = 30_000;
@@ -49,13 +49,7 @@ export function kafka(options: KafkaOptions): Required<EventRelay & MessageSourc
   return new Kafka(resolveOptions(options));
 }
 
-/** The clients of one connection, whose settings were checked. Each client connects again by itself. */
-interface Session {
-  readonly admin: Admin;
-  readonly producer: Producer;
-  /** Reads offsets, and takes no messages. A gateway has none. */
-  readonly monitor: Consumer | undefined;
-}
+type Session = Awaited<ReturnType<typeof openSession>>;
 
 class Kafka implements EventRelay, MessageSource {
   readonly verify: boolean;
@@ -66,7 +60,7 @@ class Kafka implements EventRelay, MessageSource {
   constructor(options: ResolvedKafkaOptions) {
     this.#options = options;
     this.verify = options.verify;
-    this.#session = new SharedConnection(() => this.#connect(), end);
+    this.#session = new SharedConnection(() => openSession(options, this.#log), end);
   }
 
   async open(): Promise<void> {
@@ -108,13 +102,14 @@ class Kafka implements EventRelay, MessageSource {
 
   async status(): Promise<EngineStatus> {
     return clean(async () => {
-      const { admin, monitor } = await this.#session.get();
+      const { monitor } = await this.#session.get();
       const { topic, service } = this.#options;
-      const topics = [topic];
-      await admin.metadata({ topics, forceUpdate: true });
-      if (monitor === undefined) return {};
-      const { dead } = namesOf(topic, service!);
-      topics.push(dead);
+      if (service === undefined) {
+        await monitor.metadata({ topics: [topic], forceUpdate: true });
+        return {};
+      }
+      const { dead } = namesOf(topic, service);
+      const topics = [topic, dead];
       const { EARLIEST, LATEST } = ListOffsetTimestamps;
       const [first, next] = await Promise.all([
         monitor.listOffsets({ topics, timestamp: EARLIEST }),
@@ -122,10 +117,13 @@ class Kafka implements EventRelay, MessageSource {
       ]);
       const partitions = [...next.get(topic)!.keys()];
       const committed = await monitor.listCommittedOffsets({ topics: [{ topic, partitions }] });
-      return {
-        lag: sum(next.get(topic)!, first.get(topic)!, committed.get(topic)),
-        deadLetters: sum(next.get(dead)!, first.get(dead)!),
-      };
+      /** The number of messages of a topic from an offset of each partition on, by default the first. */
+      const count = (name: string, from: readonly bigint[] = []): number =>
+        next.get(name)!.reduce((sum, offset, partition) => {
+          const oldest = Number(first.get(name)![partition]);
+          return sum + Number(offset) - Math.max(Number(from[partition] ?? -1), oldest);
+        }, 0);
+      return { lag: count(topic, committed.get(topic)), deadLetters: count(dead) };
     });
   }
 
@@ -140,7 +138,7 @@ class Kafka implements EventRelay, MessageSource {
       await session.producer.send({ messages: [message], acks: ProduceAcks.ALL });
     } catch (error) {
       // The topic was deleted. The next call creates it, or reports this.
-      if (isUnknownTopic(error)) await this.#session.end(session);
+      if ((error as Error).message.startsWith('Unknown topic')) await this.#session.end(session);
       throw error;
     }
   }
@@ -157,44 +155,30 @@ class Kafka implements EventRelay, MessageSource {
       return { action: 'retry', afterMs: AGAIN_MS };
     }
   }
+}
 
-  async #connect(): Promise<Session> {
-    const { topic, service } = this.#options;
-    const client = { ...baseOptions(this.#options), retries: 2, retryDelay: 250 };
-    const session = {
-      admin: new Admin(client),
-      // The partitioner of the Java client, so that other producers use the same partition for a key.
-      producer: new Producer({ ...client, partitioner: compatibilityPartitioner }),
-      monitor:
-        service === undefined
-          ? undefined
-          : new Consumer({ ...client, groupId: namesOf(topic, service).groupId }),
-    };
-    try {
-      await checkTopics(session.admin, this.#options, this.#log);
-      return session;
-    } catch (error) {
-      await end(session);
-      throw error;
-    }
+/** Creates the clients of one connection, and checks the settings. Each client connects again by itself. */
+async function openSession(options: ResolvedKafkaOptions, log: ReturnType<typeof engineLog>) {
+  const { topic, service = '' } = options;
+  const client = { ...baseOptions(options), retries: 2, retryDelay: 250 };
+  const session = {
+    admin: new Admin(client),
+    // The partitioner of the Java client, so that other producers use the same partition for a key.
+    producer: new Producer({ ...client, partitioner: compatibilityPartitioner }),
+    // Reads offsets, and takes no messages.
+    monitor: new Consumer({ ...client, groupId: namesOf(topic, service).groupId }),
+  };
+  try {
+    await checkTopics(session.admin, options, log);
+    return session;
+  } catch (error) {
+    await end(session);
+    throw error;
   }
 }
 
 async function end({ admin, producer, monitor }: Session): Promise<void> {
-  await Promise.allSettled([admin.close(), producer.close(), monitor?.close()]);
-}
-
-/** The number of messages of all partitions, each counted from an offset, by default its first. */
-function sum(
-  next: readonly bigint[],
-  first: readonly bigint[],
-  from: readonly bigint[] = [],
-): number {
-  const counts = next.map((offset, partition) => {
-    const [start, earliest] = [from[partition] ?? -1n, first[partition]!];
-    return Number(offset - (start > earliest ? start : earliest));
-  });
-  return counts.reduce((total, count) => total + count, 0);
+  await Promise.allSettled([admin.close(), producer.close(), monitor.close()]);
 }
 
 function clean<T>(work: () => Promise<T>): Promise<T> {
@@ -203,11 +187,8 @@ function clean<T>(work: () => Promise<T>): Promise<T> {
 
 /** Returns the innermost message of an error of the client. */
 function reasonOf(error: unknown): string {
-  const { errors, cause, apiId, message } = error as Error & {
-    readonly errors?: readonly unknown[];
-    readonly apiId?: string;
-  };
-  const inner = errors?.[0] ?? cause;
+  const { errors, cause, apiId, message } = error as GenericError;
+  const inner: unknown = errors?.[0] ?? cause;
   if (inner !== undefined) return reasonOf(inner);
   return apiId === undefined ? message : `${apiId}. ${message}`;
 }

@@ -36,11 +36,7 @@ export function toTaken({ headerEntries, value }: Message, deliveries: number): 
 
 /** Returns a rejected message as it is kept in the topic of dead letters: key, headers and body, and the code. */
 export function toDeadLetter(message: Message, topic: string, code: string): MessageToProduce {
-  const { key, value, headers } = message;
-  return {
-    topic,
-    key,
-    value,
-    headers: new Map([...headers, [Buffer.from(CODE), Buffer.from(code)]]),
-  };
+  const { key, value } = message;
+  const headers = new Map([...message.headers, [Buffer.from(CODE), Buffer.from(code)]]);
+  return { topic, key, value, headers };
 }

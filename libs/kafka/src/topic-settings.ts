@@ -1,6 +1,5 @@
 import { ConfigResourceTypes, findErrorBy } from '@platformatic/kafka';
 import type { Admin } from '@platformatic/kafka';
-import { PaymentsError } from 'nestjs-payments';
 import { reportUnsafe } from 'nestjs-payments/engines';
 import type { engineLog } from 'nestjs-payments/engines';
 import { namesOf } from './kafka-options.js';
@@ -14,46 +13,41 @@ const MIN_BYTES = 2 ** 30;
 const MAX_AGE_MS = 30 * DAY_MS;
 
 const isLow = (limit: string, min: number): boolean => Number(limit) >= 0 && Number(limit) < min;
-const DELETES = 'Kafka deletes events that no service has taken yet';
+const DELETES = 'Kafka deletes events that no service has taken yet. Use -1, or at least';
 
-/** For each setting of a topic: which value is unsafe, its effect and the fix. */
-const RULES: readonly [
-  name: string,
-  isUnsafe: (value: string) => boolean,
-  effect: string,
-  fix: string,
-][] = [
-  [
-    'min.insync.replicas',
-    (value) => Number(value) < 2,
-    'an event is accepted when one broker has it, and is lost with this broker',
-    'Use 2.',
-  ],
+/** A setting, when it is unsafe, and its effect and fix. */
+type Rule = readonly [setting: string, isUnsafe: (value: string) => boolean, effect: string];
+
+const RULES: readonly Rule[] = [
+  ['min.insync.replicas', (v) => Number(v) < 2, 'the loss of one broker loses events. Use 2.'],
   [
     'cleanup.policy',
-    (value) => value !== 'delete',
-    'Kafka keeps only the last event of each transaction',
-    'Use "delete".',
+    (v) => v !== 'delete',
+    'Kafka keeps only the last event of each transaction. Use "delete".',
   ],
-  [
-    'retention.ms',
-    (value) => isLow(value, MIN_AGE_MS),
-    DELETES,
-    `Use -1, or at least ${MIN_AGE_MS} (7 days).`,
-  ],
-  [
-    'retention.bytes',
-    (value) => isLow(value, MIN_BYTES),
-    DELETES,
-    `Use -1, or at least ${MIN_BYTES}.`,
-  ],
+  ['retention.ms', (v) => isLow(v, MIN_AGE_MS), `${DELETES} ${MIN_AGE_MS} (7 days).`],
+  ['retention.bytes', (v) => isLow(v, MIN_BYTES), `${DELETES} ${MIN_BYTES}.`],
   [
     'unclean.leader.election.enable',
-    (value) => value === 'true',
-    'a broker that does not have all events can become the leader',
-    'Use false.',
+    (v) => v === 'true',
+    'a broker that does not have all events can become the leader. Use false.',
   ],
 ];
+
+const WARN = "use kafka({ setup: 'warn' })";
+/** The errors of Kafka that are about a topic, with the fix. */
+const REFUSALS = [
+  ['UNKNOWN_TOPIC_OR_PARTITION', "does not exist. Create it, or let setup: 'create' do this."],
+  [
+    'INVALID_REPLICATION_FACTOR',
+    `could not be created, because the cluster has fewer than 3 brokers. For development, ${WARN}.`,
+  ],
+  [
+    'TOPIC_AUTHORIZATION_FAILED',
+    `could not be created, or its settings could not be read. Allow this user Create (for setup: 'create') and ` +
+      `DescribeConfigs, or check the settings yourself and ${WARN}.`,
+  ],
+] as const;
 
 /**
  * Checks the topic of the events, and the topic for the dead letters of the service. Creates what is missing, unless
@@ -67,80 +61,49 @@ export async function checkTopics(
   log: ReturnType<typeof engineLog>,
 ): Promise<void> {
   const { topic, service, setup, partitions } = options;
+  /** Creates a topic if it does not exist. A safe topic needs three brokers. */
+  const create = async (name: string, count: number, maxAgeMs: number): Promise<void> => {
+    const isSafe = setup === 'create';
+    const configs = [
+      { name: 'cleanup.policy', value: 'delete' },
+      { name: 'retention.ms', value: String(maxAgeMs) },
+      ...(isSafe ? [{ name: 'min.insync.replicas', value: '2' }] : []),
+    ];
+    const replicas = isSafe ? 3 : -1;
+    try {
+      await admin.createTopics({ topics: [name], partitions: count, replicas, configs });
+    } catch (error) {
+      if (!isCode(error, 'TOPIC_ALREADY_EXISTS')) throw error;
+    }
+  };
   const check = async (name: string, count: number, maxAgeMs: number): Promise<void> => {
-    if (setup !== 'check') await create(admin, name, count, maxAgeMs, setup === 'create');
-    const problems = await problemsOf(admin, name);
+    let problems: readonly string[];
+    try {
+      if (setup !== 'check') await create(name, count, maxAgeMs);
+      problems = await problemsOf(admin, name);
+    } catch (error) {
+      problems = REFUSALS.filter(([code]) => isCode(error, code)).map(([, text]) => text);
+      if (problems.length === 0) throw error;
+    }
     if (problems.length === 0) return;
-    reportUnsafe(`Settings of Kafka lose events. ${problems.join(' ')}`, options, log);
+    const text = problems.map((problem) => ` The topic "${name}" ${problem}`).join('');
+    reportUnsafe(`Settings of Kafka lose events.${text}`, options, log);
   };
   await check(topic, partitions, MAX_AGE_MS);
   if (service !== undefined) await check(namesOf(topic, service).dead, 1, -1);
 }
 
-/** Creates a topic if it does not exist. A safe topic needs three brokers; others have the defaults of the cluster. */
-async function create(
-  admin: Admin,
-  name: string,
-  partitions: number,
-  maxAgeMs: number,
-  isSafe: boolean,
-): Promise<void> {
-  const configs = [
-    { name: 'cleanup.policy', value: 'delete' },
-    { name: 'retention.ms', value: String(maxAgeMs) },
-    ...(isSafe ? [{ name: 'min.insync.replicas', value: '2' }] : []),
-  ];
-  const replicas = isSafe ? 3 : -1;
-  try {
-    await admin.createTopics({ topics: [name], partitions, replicas, configs });
-  } catch (error) {
-    if (isCode(error, 'TOPIC_ALREADY_EXISTS')) return;
-    if (!isCode(error, 'INVALID_REPLICATION_FACTOR')) throw error;
-    throw new PaymentsError(
-      'engine_unsafe',
-      `The topic "${name}" could not be created, because the cluster has fewer than 3 brokers. For development, use ` +
-        "kafka({ setup: 'warn' }).",
-    );
-  }
-}
-
-async function problemsOf(admin: Admin, name: string): Promise<string[]> {
-  let replicas: number;
-  let settings: Map<string, unknown>;
-  try {
-    const { topics } = await admin.metadata({ topics: [name], forceUpdate: true });
-    replicas = Math.min(...topics.get(name)!.partitions.map((one) => one.replicas.length));
-    const resource = { resourceType: ConfigResourceTypes.TOPIC, resourceName: name };
-    const [described] = await admin.describeConfigs({
-      resources: [{ ...resource, configurationKeys: RULES.map(([setting]) => setting) }],
-    });
-    settings = new Map(described!.configs.map((config) => [config.name, config.value]));
-  } catch (error) {
-    if (isUnknownTopic(error) || isCode(error, 'UNKNOWN_TOPIC_OR_PARTITION')) {
-      return [`The topic "${name}" does not exist. Create it, or let setup: 'create' do this.`];
-    }
-    if (!isCode(error, 'TOPIC_AUTHORIZATION_FAILED')) throw error;
-    return [
-      `The settings of the topic "${name}" could not be read. Allow this user DescribeConfigs, or check the settings ` +
-        "yourself and use kafka({ setup: 'warn' }).",
-    ];
-  }
-  const problems = RULES.flatMap(([setting, isUnsafe, effect, fix]) => {
-    const value = settings.get(setting);
-    if (typeof value !== 'string' || !isUnsafe(value)) return [];
-    return [`The topic "${name}" has ${setting} ${value}: ${effect}. ${fix}`];
+/** Returns a text for each unsafe setting of a topic. */
+async function problemsOf(admin: Admin, resourceName: string): Promise<string[]> {
+  const configurationKeys = RULES.map(([setting]) => setting);
+  const resourceType = ConfigResourceTypes.TOPIC;
+  const resources = [{ resourceType, resourceName, configurationKeys }];
+  const [described] = await admin.describeConfigs({ resources });
+  const values = new Map(described!.configs.map(({ name, value }) => [name, value]));
+  return RULES.flatMap(([setting, isUnsafe, effect]) => {
+    const value = values.get(setting);
+    return value != null && isUnsafe(value) ? [`has ${setting} ${value}: ${effect}`] : [];
   });
-  if (replicas < 2) {
-    problems.push(
-      `The topic "${name}" has one replica: its events are lost with the broker. Use 3 replicas.`,
-    );
-  }
-  return problems;
-}
-
-/** Whether the client has found no topic in the metadata. */
-export function isUnknownTopic(error: unknown): boolean {
-  return (error as Error).message.startsWith('Unknown topic');
 }
 
 function isCode(error: unknown, apiId: string): boolean {

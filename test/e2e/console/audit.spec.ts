@@ -93,12 +93,12 @@ consoleOnEachAdapter((start) => {
     await post('skip', { filter: { search: 'a-customer' }, handler: 'x', force: 1 }, 'bob');
     const { body, text } = await app.get('/api/audit');
     const now = new Date(app.runtime.now()).toISOString();
-    const entry = { id: expect.any(String), at: now, event: null, error: null };
+    const entry = { id: expect.any(String), at: now, event: null, outcome: 'done', error: null };
+    const failed = { ...entry, who: 'bob', outcome: 'failed' };
     expect(body['entries']).toEqual([
-      { ...entry, who: 'bob', text: 'could not skip deliveries', error: expect.any(String) },
+      { ...failed, text: 'could not skip deliveries', error: expect.any(String) },
       {
-        ...entry,
-        who: 'bob',
+        ...failed,
         text: 'could not pause handler "Orders.markPayed"',
         error: expect.stringContaining('No handler is named "Orders.markPayed"'),
       },
@@ -132,7 +132,7 @@ consoleOnEachAdapter((start) => {
   it('OP-43 a filter of the audit compares the newest 1,000 entries, and the response names the time of the oldest of these entries', async () => {
     await using app = await start({ console: { who } });
     const inbox = app.merchant.app.get(PaymentInbox);
-    const entry = { text: 'did it', event: null, error: null };
+    const entry = { text: 'did it', event: null, outcome: 'done', error: null } as const;
     for (const count of [1, 999]) {
       for (let n = 0; n < count; n += 1) await inbox.recordAudit({ ...entry, who: 'ann' });
       const { body } = await app.get('/api/audit?who=ann&limit=1');
@@ -154,10 +154,9 @@ consoleOnEachAdapter((start) => {
       await pause(...args);
     };
     await app.post('pause', { handler: '*' });
-    const error =
-      'The result is not known: the action is still running, or its process exited before the action ended.';
-    expect(during).toMatchObject([{ text: 'pause all handlers', error }]);
-    expect(await entries()).toMatchObject([{ text: 'paused all handlers', error: null }]);
+    const entry = { outcome: 'unknown', error: null };
+    expect(during).toMatchObject([{ ...entry, text: 'pause all handlers' }]);
+    expect(await entries()).toMatchObject([{ text: 'paused all handlers', outcome: 'done' }]);
   });
 
   it('OP-43 the audit of the console describes a selection in words, without ids in errors and without the text of a search', async () => {

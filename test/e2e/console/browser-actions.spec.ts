@@ -443,7 +443,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
 
   it('OP-43 the audit page of the console shows what one operator did on one day', async () => {
     await using app = await ConsoleApplication.start();
-    const entry = { text: 'did it', event: null, error: null };
+    const entry = { text: 'did it', event: null, outcome: 'done', error: null } as const;
     await app.inbox.recordAudit({ ...entry, who: 'ann' });
     await app.inbox.recordAudit({ ...entry, who: 'bob' });
     const page = await app.open(browser(), 'audit?show=actions');
@@ -467,16 +467,22 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
     expect(page.url()).toContain('#/audit?show=actions');
   });
 
-  it('OP-43 the audit page of the console shows the entries of an earlier process, and a message while the audit is not reachable', async () => {
+  it('OP-43 the audit page of the console shows the entries of an earlier process, an action without a result as unknown, and a message while the audit is not reachable', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'payments-audit-'));
     const inbox = () => sqliteInbox({ file: join(folder, 'inbox.db') });
     {
       await using before = await ConsoleApplication.start({ inbox: inbox() });
-      await before.inbox.recordAudit({ who: 'ann', text: 'did it', event: null, error: null });
+      const entry = { who: 'ann', event: null, error: null };
+      await before.inbox.recordAudit({ ...entry, text: 'did it', outcome: 'done' });
+      await before.inbox.recordAudit({ ...entry, text: 'pause it', outcome: 'unknown' });
     }
     await using app = await ConsoleApplication.start({ inbox: inbox() });
     const page = await app.open(browser(), 'audit');
     await page.getByText('did it').waitFor();
+    const [unknown, done] = await page.locator('.audit tbody tr').allInnerTexts();
+    expect(unknown).toMatch(/pause it\s+result unknown\s+The action still runs, or its process/);
+    expect(unknown).not.toContain('failed');
+    expect(done).toMatch(/did it\s+done$/);
     app.inbox.audit = async () => {
       throw new PaymentInboxError('inbox_unavailable', 'no database');
     };
@@ -497,6 +503,7 @@ describeInBrowser('the audit trail of the inbox console', (browser) => {
       ...entry,
       id: index,
       who: index === 0 ? null : '<b>ann</b>',
+      outcome: 'failed',
       error: 'No handler has this <i>name</i>.',
     }));
     await changed(page, 'audit', (body, query) => ({

@@ -588,6 +588,20 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await page.getByText('not counted yet', { exact: true }).count()).toBe(4);
   });
 
+  it('the overview of the console shows the age of the counts of the range from one minute on', async () => {
+    let countedAt = '2026-11-20T08:19:00.001Z';
+    const page = await app.open(browser());
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      now: '2026-11-20T08:20:00.000Z',
+      range: { ...(overview['range'] as object), countedAt },
+    }));
+    await page.reload();
+    await page.getByText('received in the last hour', { exact: true }).waitFor();
+    countedAt = '2026-11-20T08:17:00.000Z';
+    await page.getByText('received in the last hour, counted 3 min ago', { exact: true }).waitFor();
+  });
+
   it('the plots of the console show the time after the last closed minute as a hatched area without a line', async () => {
     const page = await app.open(browser(), '?minutes=15');
     await changed(page, 'overview', (overview) => ({

@@ -139,6 +139,14 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
     specs: ['test/e2e/console/audit.spec.ts'],
   },
   {
+    promise: 'OP-43',
+    fault: 'the audit shows an action without a result as failed',
+    file: `${CONSOLE}/audit-trail.ts`,
+    replace: "outcome: 'unknown'",
+    by: "outcome: 'failed'",
+    specs: ['test/e2e/console/audit.spec.ts'],
+  },
+  {
     promise: 'SE-15',
     fault: 'the audit stores the rejected actions of operators who may only look',
     file: `${CONSOLE}/console-actions.ts`,

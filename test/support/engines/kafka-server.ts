@@ -6,6 +6,7 @@ import { RunningProcess } from '../processes/running-process.ts';
 
 const HOST = '127.0.0.1';
 const METADATA = 3;
+const JOIN_GROUP = 11;
 const SYNC_GROUP = 14;
 const API_VERSIONS = 18;
 export const CREATE_TOPICS = 19;
@@ -23,6 +24,11 @@ const SETTINGS = {
   'retention.bytes': '-1',
   'unclean.leader.election.enable': 'false',
 };
+/**
+ * The session timeout of each member of a group, in milliseconds. In a rebalance, the mock cluster waits for this time less
+ * one second, even if all members have joined. A broker does not.
+ */
+const SESSION_MS = 4000;
 const UNKNOWN_TOPIC = 3;
 /** Instead of the kind of a request: no answer is passed on. */
 const CUT = -1;
@@ -139,6 +145,7 @@ export class KafkaServer implements AsyncDisposable {
       const answer = this.#answer(kind, request);
       if (answer !== undefined) return client.write(toFrame(int32(id), answer));
       kinds.set(id, this.cutAfter(frame) ? CUT : kind);
+      if (kind === JOIN_GROUP) request.writeInt32BE(SESSION_MS, 2 + request.readInt16BE(0));
       const send = (): void => void broker.write(frame);
       return kind === SYNC_GROUP ? this.#syncAfterOthers(new Reader(request), send) : send();
     });

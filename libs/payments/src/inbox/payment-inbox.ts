@@ -360,9 +360,8 @@ export class PaymentInbox {
    * and an application must add the actions on its own pages. The inbox stores the last 10,000 actions and the last
    * 10,000 views of payloads for 90 days.
    *
-   * If the process can die during an action, record the action twice. Before the action, record it with an `error` that
-   * says that the result is not known. After the action, record the result, with the id of the first entry as
-   * `replaces`.
+   * If the process can die during an action, record the action twice. Before the action, record it with the
+   * `outcome` `unknown`. After the action, record the result, with the id of the first entry as `replaces`.
    *
    * @param replaces id of an entry that the new entry replaces, 1 to 200 characters. Default: none
    * @returns the id of the entry

@@ -12,9 +12,9 @@ export interface AuditEntry {
   readonly text: string;
   /** The event whose payload was viewed; `null` for an action. */
   readonly event: { readonly company: string; readonly id: string } | null;
-  /**
-   * Why the action was rejected or failed, or a note that its result is not known; `null` if the action was performed.
-   */
+  /** `unknown` means that the action was started, and that its result is not stored. */
+  readonly outcome: 'done' | 'failed' | 'unknown';
+  /** Why the action was rejected or failed; `null` unless the outcome is `failed`. */
   readonly error: string | null;
 }
 
@@ -36,7 +36,10 @@ export class AuditTrail {
   ) {}
 
   /** @throws TypeError if `replaces` is out of bounds. */
-  async record({ who, text, event, error }: AuditEntry, replaces?: string): Promise<string> {
+  async record(
+    { who, text, event, outcome, error }: AuditEntry,
+    replaces?: string,
+  ): Promise<string> {
     const at = new Date(this.runtime.now()).toISOString();
     this.#count += 1;
     const key = replaces ?? `${at} ${String(this.#count).padStart(9, '0')} ${this.#process}`;
@@ -44,7 +47,7 @@ export class AuditTrail {
     await this.store.records.put({
       kind: event === null ? 'audit' : 'view',
       key,
-      body: JSON.stringify({ at, who, text, event, error }),
+      body: JSON.stringify({ at, who, text, event, outcome, error }),
     });
     return key;
   }
