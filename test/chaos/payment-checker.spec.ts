@@ -71,6 +71,11 @@ describe('checkPayments()', () => {
     expect(checkPayments(GOOD)).toEqual([]);
   });
 
+  it('EX-13 checkPayments() finds no violation if a payment that was not requested becomes overdue', () => {
+    const effects = [...GOOD.effects, effect('overdue', 'payment-3')];
+    expect(checkPayments({ ...GOOD, effects })).toEqual([]);
+  });
+
   it.each<[string, Partial<PaymentObservations>, string[]]>([
     [
       'a paid transaction without an expectation',
