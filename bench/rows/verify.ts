@@ -75,8 +75,8 @@ function tableOf({ name, bytes, bodies }: (typeof SIZES)[number], scale: Scale):
       'nestjs-payments verifies HMAC-SHA512, because the payments service signs with HMAC-SHA512. The other ' +
         'packages verify HMAC-SHA256. The two lines of a bare HMAC show the cost of this difference. Every ' +
         'contender gets the raw bytes of a body. constructEvent also parses the body, and @octokit/webhooks ' +
-        'needs the body as a string. In the first line, the SigningKey is created once, as the module does for ' +
-        'each secret. In the second line, each call creates a SigningKey.',
+        'needs the body as a string. In the first row, the SigningKey is created once, as the module creates ' +
+        'it once for each secret. In the second row, each call creates a SigningKey.',
     ],
   };
 }

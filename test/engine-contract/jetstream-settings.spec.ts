@@ -51,7 +51,7 @@ describeIf('Settings of JetStream', () => {
     return server.manage(({ consumers }) => consumers.add(stream, own));
   }
 
-  it('EN-09 "create" creates streams and a consumer that pass the check of another process', async () => {
+  it('EN-09 setup "create" creates streams and a consumer that another process with setup "check" accepts', async () => {
     await adapter().open();
     await adapter({ setup: 'check' }).open();
     await server.manage(async ({ streams, consumers }) => {

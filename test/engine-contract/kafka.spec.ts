@@ -237,7 +237,7 @@ describeIf('kafka', () => {
     await eventually(async () => expect(await lag()).toBe(0));
   });
 
-  it('EN-03 a process of Kafka that is killed while it stores a message loses nothing', async () => {
+  it('EN-03 if a process that takes messages from Kafka is killed while it stores a message, the message is not lost', async () => {
     const [message] = await publish(1);
     const program = `
       import { kafka } from 'nestjs-payments-kafka';
@@ -256,7 +256,7 @@ describeIf('kafka', () => {
     await eventually(() => expect(taken).toEqual(idsOf([message!])));
   });
 
-  it('EN-04 if a process of Kafka starts while another stores messages, no message is lost', async () => {
+  it('EN-04 if a second process begins to take messages from Kafka while the first one stores messages, no message is lost', async () => {
     const gate = Promise.withResolvers<StoreOutcome>();
     const messages = await publish(20);
     const first = consume(() => gate.promise);

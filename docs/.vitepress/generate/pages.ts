@@ -4,7 +4,7 @@ import { format, resolveConfig } from 'prettier';
 import { decisionTable } from './decisions.ts';
 import { errorCodeSections } from './error-codes.ts';
 import { faultTable } from './faults.ts';
-import { replacePart } from './marked-part.ts';
+import { replacePart } from './generated-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
 import { defaultRetries } from './default-retries.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';

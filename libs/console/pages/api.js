@@ -22,8 +22,8 @@
  * @typedef {Json<import('../dist/console-payment.js').ConsolePayment>} Payment
  * @typedef {Json<import('../dist/console-overview.js').ConsoleMinute>} Minute
  * @typedef {Json<import('../dist/console-overview.js').ConsoleHandler>} Handler
- * @typedef {Json<import('../dist/console-processes.js').ConsoleArrivals>} Arrivals
- * @typedef {Json<import('../dist/console-processes.js').ConsoleService>} Service
+ * @typedef {Json<import('../dist/console-process-reports.js').ConsoleArrivals>} Arrivals
+ * @typedef {Json<import('../dist/console-process-reports.js').ConsoleService>} Service
  * @typedef {Json<Omit<import('nestjs-payments').InboxProcess, 'companies'>>} Process
  * @typedef {import('nestjs-payments').HandlerLoad} HandlerLoad
  * @typedef {{ processes: Process[], services: Service[] }} ProcessPage

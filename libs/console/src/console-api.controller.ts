@@ -9,7 +9,7 @@ import { findPayment } from './console-payment.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { ConsoleOverview } from './console-overview.js';
-import { servicesOf } from './console-processes.js';
+import { servicesOf } from './console-process-reports.js';
 import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 import { CsvExport } from './csv-export.js';

@@ -15,8 +15,8 @@ import type {
 import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
-import { arrivalsOf } from './console-processes.js';
-import type { ConsoleArrivals, NewestEvents } from './console-processes.js';
+import { arrivalsOf } from './console-process-reports.js';
+import type { ConsoleArrivals, NewestEvents } from './console-process-reports.js';
 
 /**
  * How long counts are reused, in milliseconds. Therefore many open pages query the store no more often than one page
@@ -24,8 +24,8 @@ import type { ConsoleArrivals, NewestEvents } from './console-processes.js';
  */
 const FRESH_MS = 1000;
 /**
- * Bounds of the time for which the activity is reused, in milliseconds. Activity is expensive to compute, so it is
- * reused for 400 times as long as the computation took.
+ * Bounds of the time for which the activity is reused, in milliseconds. Activity is expensive to compute. Within
+ * these bounds, it is reused for 400 times the duration of the computation.
  */
 const ACTIVITY_FRESH_MS = 10_000;
 const ACTIVITY_MAX_FRESH_MS = 300_000;

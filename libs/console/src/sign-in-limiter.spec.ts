@@ -169,7 +169,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('SignInLimiter delays a network that has signed in if it sends more than ten wrong passwords per minute', async () => {
+  it('SignInLimiter also delays a network from which an operator has signed in, after ten wrong passwords from there in a minute', async () => {
     const clients = new Clients();
     await clients.attack(20, 10, everyTime);
     void clients.try('192.0.2.1', true);

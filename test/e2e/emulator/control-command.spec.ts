@@ -71,13 +71,13 @@ describe('payments-emulator webhooks, complete, decline and fault', () => {
   });
 
   it.each([
-    [['webhooks'], 'webhooks takes on or off'],
-    [['webhooks', 'maybe'], 'webhooks takes on or off, not "maybe"'],
+    [['webhooks'], 'webhooks takes "on" or "off"'],
+    [['webhooks', 'maybe'], 'webhooks takes "on" or "off", not "maybe"'],
     [['complete'], 'complete takes one transaction id'],
     [['decline', 'a', 'b'], 'decline takes one transaction id'],
     [['decline', 'a', '--after', '1s'], '--after is for the command complete only'],
     [['complete', 'a', '--after', 'soon'], '--after takes a time such as 30s, 10m or 24h'],
-    [['fault', 'api.slow'], 'fault takes a name, and JSON or off'],
+    [['fault', 'api.slow'], 'fault takes a name, and JSON or "off"'],
     [['fault', 'slow', '{}'], 'fault takes a name such as api.notFound, not "slow"'],
     [['fault', 'api.slow', 'on'], 'fault takes JSON'],
     [['webhooks', 'off', '--nope'], "Unknown option '--nope'"],

@@ -147,7 +147,7 @@ it('EX-06 an unknown result is logged once as long as its cause stays the same',
   }
 });
 
-it('EX-06 an error of interpret with a long message is logged once', async () => {
+it('EX-06 if `interpret` throws an error with a long message, the error is logged once', async () => {
   const runtime = new TestRuntime();
   const interpret = () => {
     throw new Error('x'.repeat(5000));

@@ -157,7 +157,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(leases.map(({ id }) => id).toSorted());
   });
 
-  it('a commit on SQLite succeeds at the same time as receives, claims and other commits', async () => {
+  it('on SQLite, a commit succeeds while other calls receive events, claim deliveries and commit', async () => {
     const leases = await claimed(100);
     const [commits, receives] = await Promise.all([
       Promise.all(leases.map((lease) => store.commit(lease, (tx) => write(tx, lease.id)))),

@@ -44,7 +44,7 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'this.#suspectRuns || handlers.length === 0',
     by: 'handlers.length === 0',
-    specs: [`${INBOX}/work/inbox-worker-suspects.spec.ts`],
+    specs: [`${INBOX}/work/inbox-worker-crashes.spec.ts`],
   },
   {
     promise: 'IN-19',
@@ -52,6 +52,6 @@ export const INBOX_RECOVERY_MUTANTS: readonly Mutant[] = [
     file: `${INBOX}/work/inbox-worker.ts`,
     replace: 'const handlers = free.filter((handler) => this.#withSuspects.has(handler));',
     by: 'const handlers = this.#slots.idle ? free.filter((handler) => this.#withSuspects.has(handler)) : [];',
-    specs: [`${INBOX}/work/inbox-worker-suspects.spec.ts`],
+    specs: [`${INBOX}/work/inbox-worker-crashes.spec.ts`],
   },
 ];

@@ -36,7 +36,7 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
   {
     promise: 'OP-20',
     fault: 'is not red after rejections because an earlier request was accepted',
-    file: `${CONSOLE}/console-processes.ts`,
+    file: `${CONSOLE}/console-process-reports.ts`,
     replace: 'sinceMs >= acceptedMs',
     by: 'acceptedMs === 0',
     specs: [OVERVIEW, VIEWS],
@@ -45,7 +45,7 @@ export const OPERATING_MUTANTS: readonly Mutant[] = [
     promise: 'OP-20',
     fault:
       'does not name a company if only one or two of its requests were rejected and none was accepted',
-    file: `${CONSOLE}/console-processes.ts`,
+    file: `${CONSOLE}/console-process-reports.ts`,
     replace: 'accepted === -1 ? 1 : MIN_REJECTED',
     by: 'MIN_REJECTED',
     specs: [OVERVIEW],

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { writeDocumentedCode } from '../documented-code.ts';
 import { LoopbackServices } from '../loopback-services.ts';
 import type { SmokePart } from '../smoke-part.ts';
-import { StrictApplication } from '../strict-application.ts';
+import { StrictApplication } from '../strict-typescript-application.ts';
 
 /** Nest 11 is the newest major that Sentry's package allows. */
 const DEPENDENCIES = {

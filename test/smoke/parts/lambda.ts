@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startPostgres } from 'test-postgres';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokePart } from '../smoke-part.ts';
-import { StrictApplication } from '../strict-application.ts';
+import { StrictApplication } from '../strict-typescript-application.ts';
 
 const DEPENDENCIES = {
   '@codegenie/serverless-express': '5.0.0',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startPostgres } from 'test-postgres';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokePart } from '../smoke-part.ts';
-import { StrictApplication } from '../strict-application.ts';
+import { StrictApplication } from '../strict-typescript-application.ts';
 
 const NEST = {
   '@nestjs/common': '12.5.1',

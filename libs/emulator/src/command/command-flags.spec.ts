@@ -44,7 +44,7 @@ describe('parseCommandLine', () => {
     expect(optionsOf().redeliver).toBeUndefined();
   });
 
-  it('parseCommandLine() parses the currency of the pages', () => {
+  it('parseCommandLine() parses the currency in which the pages show amounts', () => {
     expect(optionsOf('--currency', 'EUR').currency).toBe('EUR');
     expect(optionsOf().currency).toBeUndefined();
   });

@@ -77,13 +77,13 @@ function readCommand(
     }
   }
   throw new CommandLineError(
-    `${command} takes ${{ webhooks: 'on or off', fault: 'a name, and JSON or off' }[command ?? ''] ?? 'one transaction id'}`,
+    `${command} takes ${{ webhooks: '"on" or "off"', fault: 'a name, and JSON or "off"' }[command ?? ''] ?? 'one transaction id'}`,
   );
 }
 
 function webhooksCommand(company: string, state: string): ControlCommand {
   if (state !== 'on' && state !== 'off') {
-    throw new CommandLineError(`webhooks takes on or off, not "${state}"`);
+    throw new CommandLineError(`webhooks takes "on" or "off", not "${state}"`);
   }
   const request = faultRequest(company, 'delivery.off', state === 'off' ? true : undefined);
   return { request, done: `webhooks     ${state}` };

@@ -409,7 +409,8 @@ export class PaymentExpectations {
 
   /**
    * Polls every waiting or overdue expectation that was created between `from` and `to`, for example after an outage.
-   * For each company, `reconcile.maxPollsPerSecond` of these polls become due per second. Returns two numbers:
+   * These polls do not become due all at once: for each company, the option `reconcile.maxPollsPerSecond` is the number
+   * of polls that become due in a second. Returns two numbers:
    * `expectations` is the number of these expectations, and `polls` is the number of polls that became due. An
    * expectation whose poll is running already does not count in `polls`. In a dry run, `polls` is 0.
    *

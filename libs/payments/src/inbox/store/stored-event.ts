@@ -563,11 +563,11 @@ export interface RangeCounts extends Readonly<Record<DeliveryState, number>> {
   /** Number of failed or lost attempts of these deliveries until now. */
   readonly failed: number;
   /**
-   * Median time from receipt to done of all deliveries that `done` counts, in milliseconds (nearest rank); `null` if
-   * `done` is 0.
+   * Median of the times from the receipt of an event until its delivery was done, in milliseconds (nearest rank), of
+   * the deliveries that `done` counts; `null` if `done` is 0.
    */
   readonly p50Ms: number | null;
-  /** 95th percentile of the times from receipt to done, in milliseconds; `null` if `done` is 0. */
+  /** 95th percentile of these times, in milliseconds; `null` if `done` is 0. */
   readonly p95Ms: number | null;
 }
 
@@ -582,11 +582,11 @@ export interface ActivityCounts {
   /** Number of deliveries that became dead. */
   readonly dead: number;
   /**
-   * Median time from receipt to done of the deliveries that `done` counts, in milliseconds (nearest rank); `null` if
-   * `done` is 0.
+   * Median of the times from the receipt of an event until its delivery was done, in milliseconds (nearest rank), of
+   * the deliveries that `done` counts; `null` if `done` is 0.
    */
   readonly p50Ms: number | null;
-  /** 95th percentile of the times from receipt to done, in milliseconds; `null` if `done` is 0. */
+  /** 95th percentile of these times, in milliseconds; `null` if `done` is 0. */
   readonly p95Ms: number | null;
 }
 

@@ -350,7 +350,7 @@ export class Attempt {
         const line = `The result of delivery ${this.#name} could not be stored: ${describeError(error)}`;
         if (last) {
           services.logger.error(
-            `${line}. The application closes, so the delivery runs again.`,
+            `${line}. The worker does not try to store it again, because the application is closing. The delivery runs again later.`,
             delivery,
           );
           return null;

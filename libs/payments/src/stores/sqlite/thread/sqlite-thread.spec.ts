@@ -146,7 +146,7 @@ describe('SqliteServer', () => {
     expect(changes).toBe(1);
   });
 
-  it('SqliteServer does not store the clock for a claim that finds nothing', async () => {
+  it('SqliteServer writes no time to the file for a claim that finds no delivery', async () => {
     await run([REGISTER]);
     const { syncs } = connection.get<{ syncs: number }>('SELECT syncs FROM payments_inbox_meta')!;
     await run([CLAIM], at(9_000_000));
