@@ -7,14 +7,14 @@ import { EventReceiver } from '../../libs/payments/dist/inbox/receive/event-rece
 
 /** @type {{ engine: { service?: string } }} */
 const { engine } = JSON.parse(process.argv[2]);
-const { receive } = EventReceiver.prototype;
+const { receiveMessage } = EventReceiver.prototype;
 
-EventReceiver.prototype.receive = async function (event, unshared) {
+EventReceiver.prototype.receiveMessage = async function (event, parsed) {
   if (engine.service === undefined || !/"event-\d*[02468]"/.test(String(event.raw))) {
-    return receive.call(this, event, unshared);
+    return receiveMessage.call(this, event, parsed);
   }
   void setTimeout(3_600_000, undefined, { ref: false })
-    .then(() => receive.call(this, event, unshared))
+    .then(() => receiveMessage.call(this, event, parsed))
     .catch(() => {});
   return { status: 'stored', id: event.id };
 };
