@@ -41,9 +41,7 @@ export const engines: Row = {
           return payments(own, endToEnd, processes, count, server, ending);
         });
         const client = ownClient(access, endToEnd, count, ending);
-        const from = endToEnd
-          ? 'from the inbox of a gateway to a handler of a service'
-          : 'handed over';
+        const from = endToEnd ? 'from a gateway to a handler' : 'handed over';
         tables.push({
           title: `${TITLES[name]}: ${from}`,
           unit: 'events/s',
