@@ -114,7 +114,9 @@ describe('Attempt', () => {
       await drained;
       expect(harness.runtime.pending).toBe(0);
       expect(
-        log.matching(/^error .*could not be stored: Error: down\. The application closes/),
+        log.matching(
+          /^error .*could not be stored: Error: down\. The worker does not try to store it again/,
+        ),
       ).toHaveLength(1);
     }));
 
