@@ -320,7 +320,7 @@ export interface ExpectationName {
 
 /**
  * Stores expectations, as part of {@link InboxStore}. Each expectation has one row. Every operation is atomic, and
- * decides while it holds the lock of this row. The page `docs/architecture.md` has a diagram of the states of an
+ * decides while it holds the lock of this row. The page "How it works" has a diagram of the states of an
  * expectation.
  *
  * `InboxStore.receive` fulfils expectations in its own transaction. An event fulfils expectations of its company if

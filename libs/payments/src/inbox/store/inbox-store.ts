@@ -119,7 +119,7 @@ export interface InboxCapabilities {
 
 /**
  * Stores events and their deliveries. Every operation is atomic, and no operation keeps a transaction open after it has
- * resolved. The page `docs/architecture.md` has a diagram of the states of a delivery, with every change of a state.
+ * resolved. The page "How it works" has a diagram of the states of a delivery, with every change of a state.
  *
  * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
  * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
