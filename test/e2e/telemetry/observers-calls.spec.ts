@@ -73,7 +73,7 @@ describe('calls of the service', () => {
       '/v1/customers/{id}/limits',
       '/v2/customers/{phone}',
     ]);
-    expect(JSON.stringify(run.observed.calls)).not.toMatch(/2547|1234|token-1/);
+    expect(JSON.stringify(run.observed.calls)).not.toMatch(/254700000001|pin=|token-1/);
   });
 
   it('TE-01 the error of a call shows no path segment with digits to the application, to observers or in spans', async () => {
@@ -94,6 +94,8 @@ describe('calls of the service', () => {
       { kind: 'call', path: '/v1/customers/{id}' },
       { outcome: 'failed', error: expect.stringContaining('GET /v1/customers/{id}') },
     ]);
-    expect(`${String(error)}${JSON.stringify([ends, run.observed.calls])}`).not.toContain('2547');
+    expect(`${String(error)}${JSON.stringify([ends, run.observed.calls])}`).not.toContain(
+      '254700000001',
+    );
   });
 });
