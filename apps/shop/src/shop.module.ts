@@ -7,7 +7,7 @@ import { CatalogueModule } from './catalogue/catalogue.module.js';
 import { LedgerModule } from './ledger/ledger.module.js';
 import { OrdersModule } from './orders/orders.module.js';
 import { AssetsController } from './pages/assets.controller.js';
-import { ClosingConnectionsService } from './pages/close-connections-at-shutdown.service.js';
+import { CloseConnectionsAtShutdownService } from './pages/close-connections-at-shutdown.service.js';
 import { ShopPaymentsModule } from './payments/shop-payments.module.js';
 import { shopConfig } from './shop-config.js';
 import type { ShopSettings } from './shop-config.js';
@@ -27,7 +27,7 @@ import type { ShopSettings } from './shop-config.js';
   ],
   controllers: [AssetsController],
   providers: [
-    ClosingConnectionsService,
+    CloseConnectionsAtShutdownService,
     {
       provide: APP_PIPE,
       useValue: new ValidationPipe({

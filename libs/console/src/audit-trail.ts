@@ -19,6 +19,9 @@ const MAX_TEXT = 1_000;
 /** Maximum number of entries that are compared with a filter. */
 const MAX_COMPARED = 1_000;
 
+/** An entry to store. `event` and `error` are `null` by default. */
+type NewEntry = Pick<AuditEntry, 'who' | 'text' | 'outcome'> & Partial<AuditEntry>;
+
 /**
  * Writes each action of an operator, and each view of a payload, to the log and then to the inbox. The console in every
  * process shows the entries of the inbox. The start of an action is stored only in the inbox, so that the inbox
@@ -54,7 +57,7 @@ export class AuditTrail {
     if (this.#viewed.has(view)) return;
     if (this.#viewed.size < MAX_REMEMBERED) this.#viewed.set(view, now);
     this.#logger.log(printable(`${operator(who)}: ${text}`));
-    await this.#store({ who, text, event, outcome: 'done', error: null });
+    await this.#store({ who, text, event, outcome: 'done' });
   }
 
   /**
@@ -65,7 +68,7 @@ export class AuditTrail {
    *   reachable
    */
   started(who: string | null, text: string): Promise<string | undefined> {
-    return this.#store({ who, text, event: null, outcome: 'unknown', error: null });
+    return this.#store({ who, text, outcome: 'unknown' });
   }
 
   /**
@@ -78,7 +81,7 @@ export class AuditTrail {
    */
   async performed(who: string | null, text: string, kept: boolean, id?: string): Promise<void> {
     this.#logger.log(printable(`${operator(who)}: ${text}`));
-    if (kept) await this.#store({ who, text, event: null, outcome: 'done', error: null }, id);
+    if (kept) await this.#store({ who, text, outcome: 'done' }, id);
   }
 
   /**
@@ -92,8 +95,7 @@ export class AuditTrail {
   async failed(who: string | null, text: string, error: unknown, kept: boolean, id?: string) {
     const cause = error instanceof Error ? error.message : 'The thrown value is not an Error.';
     this.#logger.warn(printable(`${operator(who)}: ${text}. ${cause}`));
-    if (!kept) return;
-    await this.#store({ who, text, event: null, outcome: 'failed', error: shortened(cause) }, id);
+    if (kept) await this.#store({ who, text, outcome: 'failed', error: shortened(cause) }, id);
   }
 
   /**
@@ -119,10 +121,13 @@ export class AuditTrail {
     return { entries: entries.slice(0, limit), comparedFrom: oldest };
   }
 
-  async #store(entry: AuditEntry, replaces?: string): Promise<string | undefined> {
+  async #store(
+    { who, text, outcome, event = null, error = null }: NewEntry,
+    replaces?: string,
+  ): Promise<string | undefined> {
+    const entry = { who, text: shortened(text), outcome, event, error };
     try {
-      const text = shortened(entry.text);
-      return await this.inbox.call((inbox) => inbox.recordAudit({ ...entry, text }, replaces));
+      return await this.inbox.call((inbox) => inbox.recordAudit(entry, replaces));
     } catch (error) {
       // The log contains the text of the entry and the outage.
       if (!(error instanceof ConsoleException)) throw error;

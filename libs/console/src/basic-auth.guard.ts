@@ -93,8 +93,8 @@ export class BasicAuthGuard implements CanActivate, OnApplicationShutdown {
     if (attempt === null) {
       this.#log.warn(
         'flood',
-        'Passwords arrive faster than the console may check them: somebody may be guessing passwords. Operators whose ' +
-          'network signed in with their name in the last 12 hours are not affected. Other operators may have to try again.',
+        'Passwords arrive faster than the console may check them: somebody may be guessing passwords. Operators who ' +
+          'signed in from their present network in the last 12 hours are not affected. Other operators may have to try again.',
       );
       response.header('Retry-After', '1');
       throw new ConsoleException(429, 'Too many attempts to sign in. Try again in a second.');

@@ -96,7 +96,7 @@ interface Attempt {
  * repeats a rejected attempt and the waiting attempt does not. A client that invents an address for each attempt never
  * repeats an attempt. If the new attempt gets no slot, the limiter rejects it and does not check the password.
  *
- * A client is not delayed if its network signed in with the same user name within the last 12 hours, unless this
+ * A client is not delayed if its user name signed in from the same network within the last 12 hours, unless this
  * network sends more than 10 wrong passwords per minute. The memory of the limiter is bounded. Existing and unknown
  * user names are treated alike.
  */

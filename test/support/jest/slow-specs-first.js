@@ -1,6 +1,6 @@
 import TestSequencer from '@jest/test-sequencer';
 
-/** Starts the specs of the contracts first: they take longest, and mostly wait. At the end, one worker would wait for them. */
+/** Starts the specs of the contracts first, because they take longest. Started last, they would run alone at the end. */
 export default class SlowSpecsFirst extends TestSequencer {
   sort(tests) {
     // oxlint-disable-next-line unicorn/no-array-sort -- the method of the base class

@@ -8,7 +8,7 @@ import { HttpAdapterHost } from '@nestjs/core';
  * closed, and an open page would otherwise use its connection again and again.
  */
 @Injectable()
-export class ClosingConnectionsService implements OnModuleDestroy {
+export class CloseConnectionsAtShutdownService implements OnModuleDestroy {
   constructor(private readonly host: HttpAdapterHost) {}
 
   onModuleDestroy(): void {
