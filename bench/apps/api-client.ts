@@ -64,8 +64,4 @@ serveCommands(null, {
     await Promise.all(Array.from({ length: width }, caller));
     return performance.now() - start;
   },
-  /** Makes the first calls of the process, all at once. */
-  async cold(callers: number): Promise<void> {
-    await Promise.all(Array.from({ length: callers }, call));
-  },
 });

@@ -1,5 +1,5 @@
-// A minimal payments service with one token and one transaction. The service counts the token requests, and never
-// responds to a request for a transaction if the id of the transaction contains `hung`.
+// A minimal payments service with one token and one transaction. It never responds to a request for a
+// transaction whose id contains `hung`.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
@@ -12,11 +12,9 @@ const TRANSACTION = JSON.stringify({
   accountReference: 'INV-1001',
   externalReference: 'order-77',
 });
-let tokenRequests = 0;
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   const isToken = request.url === '/v1/auth/token';
-  if (isToken) tokenRequests += 1;
   request.resume();
   if (request.url?.includes('hung')) return;
   const body = isToken ? TOKEN : TRANSACTION;
@@ -26,12 +24,5 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
 });
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo;
-  serveCommands(`http://127.0.0.1:${port}`, {
-    /** Returns the number of token requests since the previous use of this command. */
-    tokenRequests() {
-      const count = tokenRequests;
-      tokenRequests = 0;
-      return count;
-    },
-  });
+  serveCommands(`http://127.0.0.1:${port}`);
 });

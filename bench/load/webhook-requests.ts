@@ -19,7 +19,7 @@ export function delivery(scheme: Scheme, bytes = 0): Delivery {
 }
 
 /** An envelope of the payments service with new ids. `bytes` is the approximate size of its JSON. */
-export function payment(bytes: number): object {
+function payment(bytes: number): object {
   const event = {
     id: randomUUID(),
     eventType: 'transaction.completed',

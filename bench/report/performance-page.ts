@@ -1,22 +1,15 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { barChart } from './bar-chart.ts';
 import { replaceMarked } from './markers.ts';
 import type { Results, RowResult } from './results.ts';
 import { costsOf, sizing } from './sizing.ts';
 import { cellsOf, markdownTable, targetCells } from './tables.ts';
 
-const DOCS = join(import.meta.dirname, '..', '..', 'docs');
-const PAGE = join(DOCS, 'performance.md');
-const CHARTS = join(DOCS, 'performance');
+const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'performance.md');
 
-/** Writes the charts and sections of the rows that were run. The rest of docs/performance.md stays unchanged. */
+/** Writes the sections of the rows that were run. The rest of docs/performance.md stays unchanged. */
 export async function writePerformancePage(results: Results): Promise<void> {
-  await mkdir(CHARTS, { recursive: true });
-  for (const [name, row] of Object.entries(results)) {
-    await writeFile(join(CHARTS, `${name}.svg`), barChart(row));
-  }
   const page = replaceMarked(await readFile(PAGE, 'utf8'), (name, old) =>
     generated(name, results, old),
   );
@@ -33,17 +26,16 @@ function generated(name: string, results: Results, old: string): string {
     return costs === null ? old : sizing(costs);
   }
   const row = results[name];
-  return row === undefined ? old : section(name, row);
+  return row === undefined ? old : section(row);
 }
 
-function section(name: string, row: RowResult): string {
+function section(row: RowResult): string {
   const tables = row.tables.flatMap((table) => [
     `**${table.title}**`,
     markdownTable(cellsOf(table)),
   ]);
   const notes = new Set(row.tables.flatMap((table) => table.notes));
-  const chart = `![${row.title}, bar chart](performance/${name}.svg)`;
-  return [chart, ...tables, ...notes, measuredOn(row)].join('\n\n');
+  return [...tables, ...notes, measuredOn(row)].join('\n\n');
 }
 
 function measuredOn({ date, machine, versions: { node }, busyBefore }: RowResult): string {

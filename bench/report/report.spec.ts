@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { barChart } from './bar-chart.ts';
 import { replaceMarked } from './markers.ts';
 import { mergedTargets } from './performance-page.ts';
 import { summarize } from './results.ts';
@@ -98,17 +97,6 @@ describe('the report', () => {
     ];
     expect(markdownTable(cells)).toBe('|  | n |\n| --- | --- |\n| a\\|b | 10 |');
     expect(terminalTable(cells)).toBe('        n\n  a|b  10');
-  });
-
-  it('the report draws a bar for each contender in proportion to its median', () => {
-    const svg = barChart(row);
-    const widths = [...svg.matchAll(/<rect class="bar[^"]*"[^>]* width="([\d.]+)"/g)].map(([, w]) =>
-      Number(w),
-    );
-    expect(widths).toHaveLength(2);
-    expect(widths[0]! / widths[1]!).toBeCloseTo(1200 / 2000, 2);
-    expect(svg).toContain('a &lt;peer&gt;');
-    expect(svg).toContain('prefers-color-scheme: dark');
   });
 });
 

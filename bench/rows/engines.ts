@@ -11,7 +11,7 @@ import type { Contender, Row, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { register, systemRuntime } from './shared/run-store-operations.ts';
 import { ownPostgres } from './shared/create-temporary-storage.ts';
-import { fill } from './work-sqlite.ts';
+import { paymentsQueue } from './shared/payments-queue.ts';
 
 const OURS = 'nestjs-payments';
 const TITLES: Readonly<Record<EngineName, string>> = {
@@ -94,15 +94,9 @@ async function payments(
     } as const;
     configs.push(...configs.map(() => service));
   }
-  const queue = {
-    name: processes === 1 ? OURS : `${OURS}, ${processes} processes each`,
-    async fill(events: number) {
-      await store.pause('*', true);
-      await fill(store, events, 'relay');
-    },
-    begin: () => store.pause('*', false),
-  };
-  return jobsPerSecond(queue, await start('queues/payments-worker.ts', configs, ending), count);
+  const name = processes === 1 ? OURS : `${OURS}, ${processes} processes each`;
+  const queue = paymentsQueue(name, store, gateway, 'relay');
+  return jobsPerSecond(queue, await start(queue.script, configs, ending), count);
 }
 
 async function ownClient(

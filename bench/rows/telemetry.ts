@@ -7,7 +7,7 @@ import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
 import { temporaryFolder } from './shared/create-temporary-storage.ts';
-import { fill, opened } from './work-sqlite.ts';
+import { openedSqlite, paymentsQueue } from './shared/payments-queue.ts';
 
 const NONE = 'without observers';
 const EMPTY = 'an observer that does nothing';
@@ -101,17 +101,8 @@ async function working(
   const contenders: Contender[] = [];
   for (const [name, observers] of CHOICES) {
     const file = join(folder, `work-${observers}.db`);
-    const store = await opened(file, ending);
-    const queue = {
-      name,
-      script: 'queues/payments-worker.ts',
-      config: { inbox: { kind: 'sqlite', file }, concurrency: 20, observers },
-      async fill(events: number) {
-        await store.pause('*', true);
-        await fill(store, events);
-      },
-      begin: () => store.pause('*', false),
-    };
+    const config = { inbox: { kind: 'sqlite', file }, concurrency: 20, observers } as const;
+    const queue = paymentsQueue(name, await openedSqlite(file, ending), config);
     const workers = await startWorkers(queue, ending, 1);
     contenders.push(processorTime(jobsPerSecond(queue, workers, count)));
   }

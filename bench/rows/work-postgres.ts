@@ -10,8 +10,9 @@ import type { Queue } from '../queues/queue.ts';
 import { isRedisInstalled, startRedis } from '../queues/redis-server.ts';
 import type { Row, Target } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './shared/run-store-operations.ts';
 import { ownPostgres } from './shared/create-temporary-storage.ts';
+import { paymentsQueue } from './shared/payments-queue.ts';
+import { register, systemRuntime } from './shared/run-store-operations.ts';
 
 const FAST = 'nestjs-payments, concurrency 200';
 const DEFAULTS = 'nestjs-payments, defaults';
@@ -89,21 +90,7 @@ async function payments(
   await store.open();
   await register(store);
   ending.defer(() => store.close());
-  return {
-    name,
-    script: 'queues/payments-worker.ts',
-    config: { inbox: { kind: 'postgres', url }, concurrency },
-    async fill(count) {
-      await store.pause('*', true);
-      await inBatches(count, (bodies) =>
-        receive(
-          store,
-          bodies.map((body) => incoming(body)),
-        ),
-      );
-    },
-    begin: () => store.pause('*', false),
-  };
+  return paymentsQueue(name, store, { inbox: { kind: 'postgres', url }, concurrency });
 }
 
 async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Promise<Queue> {

@@ -1,13 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { sqliteInbox } from 'nestjs-payments/sqlite';
-import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
-import { delivery } from '../load/webhook-requests.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './shared/run-store-operations.ts';
 import { temporaryFolder } from './shared/create-temporary-storage.ts';
+import { fill, openedSqlite, paymentsQueue } from './shared/payments-queue.ts';
 
 const OURS = 'nestjs-payments';
 const MANY = 'nestjs-payments, concurrency 200';
@@ -28,17 +25,8 @@ export const workSqlite: Row = {
       [MANY, 200],
     ] as const) {
       const file = join(folder, `${concurrency}.db`);
-      const store = await opened(file, ending);
-      const queue = {
-        name,
-        script: 'queues/payments-worker.ts',
-        config: { inbox: { kind: 'sqlite', file }, concurrency },
-        async fill(events: number) {
-          await store.pause('*', true);
-          await fill(store, events);
-        },
-        begin: () => store.pause('*', false),
-      };
+      const config = { inbox: { kind: 'sqlite', file }, concurrency } as const;
+      const queue = paymentsQueue(name, await openedSqlite(file, ending), config);
       contenders.push(jobsPerSecond(queue, await startWorkers(queue, ending, 1), count));
     }
     for (const [name, group] of [
@@ -69,25 +57,6 @@ export const workSqlite: Row = {
   },
 };
 
-/** Opens a store in `file` and registers the handler `book`. */
-export async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
-  const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
-  await store.open();
-  await register(store);
-  ending.defer(() => store.close());
-  return store;
-}
-
-/** Stores `count` new events for one handler, `book` by default. */
-export async function fill(store: InboxStore, count: number, handler?: string): Promise<void> {
-  for (let left = count; left > 0; left -= 250) {
-    const events = Array.from({ length: Math.min(250, left) }, () =>
-      incoming(delivery('payments').body, handler),
-    );
-    await receive(store, events);
-  }
-}
-
 async function plainLoop(
   name: string,
   file: string,
@@ -95,7 +64,7 @@ async function plainLoop(
   count: number,
   ending: AsyncDisposableStack,
 ): Promise<Contender> {
-  const store = await opened(file, ending);
+  const store = await openedSqlite(file, ending);
   const db = new DatabaseSync(file);
   ending.defer(() => db.close());
   // The store that fills the file stays open, and also accesses the file during the measurement.
