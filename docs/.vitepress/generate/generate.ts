@@ -1,5 +1,5 @@
 /**
- * Writes the generated parts of the documentation: `npm run docs:generate`. The test `docs-generated` fails if they are not
+ * Writes the generated parts of the documentation: `npm run docs:generate`. `test/e2e/docs/generated.spec.ts` fails if they are not
  * up to date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';

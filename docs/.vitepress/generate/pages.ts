@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { decisionTable } from './decisions.ts';
+import { decisionList } from './decisions.ts';
 import { errorCodeSections } from './error-codes.ts';
 import { faultTable } from './faults.ts';
 import { replacePart } from './generated-part.ts';
@@ -15,7 +15,7 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
   const errorCodes = await errorCodeSections(root);
   const pages: Record<string, (page: string) => string> = {
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
-    'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionTable(root)),
+    'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionList(root)),
     'docs/handle-events.md': (page) => replacePart(page, 'retries', defaultRetries()),
     'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
     'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
