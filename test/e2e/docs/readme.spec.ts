@@ -7,7 +7,6 @@ import { freePort } from '../../support/processes/free-port.js';
 import { RunningProcess } from '../../support/processes/running-process.ts';
 import { GENERATED_FILES } from '../../support/docs/page-context.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
-import { readCodeBlocks } from '../../smoke/code-blocks.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 
@@ -35,13 +34,6 @@ describe('The quick start', () => {
       'src/main.fastify.ts',
     ]);
     expect(program.complaints).toEqual([]);
-  });
-
-  it('README.md shows the same code and commands as docs/getting-started.md', async () => {
-    const full = await readCodeBlocks(join(ROOT, 'docs/getting-started.md'), 'Quick start');
-    const short = await readCodeBlocks(join(ROOT, 'README.md'), 'Quick start');
-    expect(short).toHaveLength(6);
-    expect(full).toEqual(expect.arrayContaining(short));
   });
 
   it.each(['main.js', 'main.fastify.js'])(

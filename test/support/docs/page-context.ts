@@ -27,7 +27,6 @@ const APP_MODULE = `export class AppModule {}`;
 
 /** Files that the code of a page needs and the page does not show, by page and file. */
 export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'README.md': GENERATED_FILES,
   'docs/getting-started.md': GENERATED_FILES,
   'docs/deploying.md': { 'app.module.ts': APP_MODULE },
   'docs/expectations.md': {
