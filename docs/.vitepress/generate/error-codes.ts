@@ -34,11 +34,11 @@ interface ErrorCode {
  *
  * @throws Error if a code has no cause, no fix or no message.
  */
-export async function errorCodeSections(root: string): Promise<string> {
+export function errorCodeSections(root: string): string {
   const groups = readErrorCodes(join(root, CODES));
   const statuses = readStatuses(join(root, STATUSES));
   const messages = readMessages(root);
-  for (const [code, message] of await callMessages(root)) {
+  for (const [code, message] of callMessages()) {
     messages.set(code, [message, ...(messages.get(code) ?? [])]);
   }
   const parts: string[] = [];

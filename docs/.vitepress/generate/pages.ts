@@ -12,12 +12,11 @@ import { versionTable } from './versions.ts';
 
 /** The formatted text of each page with generated parts, by path from the root of the repository. */
 export async function generatePages(root: string): Promise<Map<string, string>> {
-  const errorCodes = await errorCodeSections(root);
   const pages: Record<string, (page: string) => string> = {
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
     'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionList(root)),
     'docs/handle-events.md': (page) => replacePart(page, 'retries', defaultRetries()),
-    'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
+    'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodeSections(root)),
     'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
     'libs/emulator/README.md': (page) => replacePart(page, 'faults', faultTable()),
     'docs/settings.md': (page) => settingsPage(root, page),

@@ -44,8 +44,6 @@ describe('docs/operating.md', () => {
       'app.module.ts',
       'orders.ts',
       'inbox.operator.ts',
-      'metrics.controller.ts',
-      'expectation-metrics.ts',
       'stale-events.ts',
     ]);
     expect(program.complaints).toEqual([]);
