@@ -1,25 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
-import { sqliteInbox } from 'nestjs-payments/sqlite';
 import {
-  ConsoleApplication,
   consoleOnEachAdapter,
   Receipts,
   selected,
 } from '../../support/console/console-application.js';
 import { eventually } from '../../support/time/waiting.js';
-
-/** Creates SQLite inboxes on a new file. */
-async function sqliteFile() {
-  const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
-  return {
-    inbox: () => sqliteInbox({ file: join(folder, 'inbox.db'), allowOldSqlite: true }),
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
-  };
-}
 
 consoleOnEachAdapter((start) => {
   it('the console redrives and skips the deliveries that match a filter; a filter without a state matches only dead deliveries', async () => {
@@ -148,45 +134,6 @@ consoleOnEachAdapter((start) => {
         /^warn "ann": could not forget handler "Orders.markPaid". A running process has/,
       ),
     ]);
-  });
-
-  it('the console pauses and resumes one handler, and all handlers', async () => {
-    await using app = await start();
-    for (const handler of ['Orders.markPaid', '*']) {
-      expect(await app.post('pause', { handler })).toMatchObject({ status: 200, text: '{}' });
-      const paused = await app.get('/api/overview');
-      expect(paused.body).toMatchObject({
-        stats: { paused: [{ handler, who: 'ann', reason: null, until: null }] },
-      });
-      expect(await app.post('resume', { handler })).toMatchObject({ status: 200, text: '{}' });
-      const resumed = await app.get('/api/overview');
-      expect(resumed.body).toMatchObject({ stats: { paused: [] } });
-    }
-    expect(app.actions).toEqual([
-      'log "ann": paused handler "Orders.markPaid" PaymentsConsole',
-      'log "ann": resumed handler "Orders.markPaid" PaymentsConsole',
-      'log "ann": paused all handlers PaymentsConsole',
-      'log "ann": resumed all handlers PaymentsConsole',
-    ]);
-  });
-
-  it('the console redrives a selected event, and logs the name of the operator', async () => {
-    await using app = await start();
-    await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
-    await app.deliver({ id: 'e-2' }, 'dead');
-    const response = await app.post('redrive', { ...selected('e-1'), force: false });
-    expect(response).toMatchObject({
-      status: 200,
-      body: { events: 1, deliveries: 1 },
-      headers: { 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' },
-    });
-    await eventually(async () =>
-      expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done' }),
-    );
-    expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'dead' });
-    expect(app.orders.seen).toEqual(['e-1', 'e-2', 'e-1']);
-    expect(app.actions).toEqual(['log "ann": redrove 1 delivery of event "e-1" PaymentsConsole']);
-    expect(app.log.join('\n')).not.toContain('Jane Roe');
   });
 
   it('the console redrives pending, dead and skipped deliveries of selected events, and done deliveries only with force', async () => {
@@ -329,37 +276,4 @@ consoleOnEachAdapter((start) => {
     const nobody = { filter: { state: 'unhandled' } };
     expect((await app.post('redrive', nobody)).body).toEqual({ events: 0, deliveries: 0 });
   });
-});
-
-it('the console forgets a handler that no running process has registered, skips its deliveries, and logs the name of the operator', async () => {
-  await using file = await sqliteFile();
-  const { inbox } = file;
-  const old = await ConsoleApplication.start({
-    providers: [Receipts],
-    payments: { inbox: inbox() },
-  });
-  await old.merchant.app.get(PaymentInbox).pause('Receipts.send');
-  await old.deliver({ id: 'e-1' });
-  await eventually(async () => expect((await old.states('e-1'))['Orders.markPaid']).toBe('done'));
-  await old.merchant.app.close();
-  await using app = await ConsoleApplication.start({ payments: { inbox: inbox() } });
-  const handler = 'Receipts.send';
-  const names = async () => {
-    const { handlers } = (await app.get('/api/overview')).body as { handlers: object[] };
-    return handlers;
-  };
-  expect(await names()).toMatchObject([
-    { name: 'Orders.markPaid', here: true },
-    { name: handler, here: false, lastSeenAt: expect.any(String) },
-  ]);
-  expect(await app.post('forget', { handler })).toMatchObject({
-    status: 200,
-    body: { deliveries: 1 },
-  });
-  expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done', [handler]: 'skipped' });
-  expect(app.actions).toEqual([
-    'log "ann": forgot handler "Receipts.send" and skipped 1 delivery PaymentsConsole',
-  ]);
-  await app.post('resume', { handler });
-  expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);
 });

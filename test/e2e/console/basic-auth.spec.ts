@@ -93,14 +93,6 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('the console injects providers into a guard that extends BasicAuthGuard', async () => {
-    await using app = await start({ console: { guards: [OperatorsOnly], imports: [VaultModule] } });
-    expect(await app.get('/api/overview')).toMatchObject({ status: 401 });
-    expect((await app.get('/api/overview', basic('ops', PASSWORD))).body).toMatchObject({
-      who: 'ops',
-    });
-  });
-
   it('the console accepts a password only if "verify" returns true', async () => {
     const verify = async (user: string, password: string) => {
       if (user === 'down') throw new Error('ldap://10.0.0.7');
@@ -268,34 +260,4 @@ consoleOnEachAdapter((start, name) => {
       expect([refused, statuses.length - refused]).toEqual([84, 16]);
     },
   );
-
-  it('the console uses the address of the connection for a client whose forwarded address is not an IP address', async () => {
-    const runtime = new FakeRuntime();
-    const users = { ann: PASSWORD };
-    await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
-    await app.get('', { ...basic('ann', PASSWORD), ...from('unknown') });
-    for (let n = 0; n < 12; n += 1) {
-      const guess = app.get('', { ...basic('ann', 'wrong'), ...from(`203.0.113.${n}`) });
-      if (n >= 10) await until(() => runtime.pending === LOG_TIMERS + n - 9);
-      else await guess;
-    }
-    // Both requests come from this machine, which has signed in.
-    for (const address of ['somebody', '127.0.0.1']) {
-      expect(await app.get('', { ...basic('ann', PASSWORD), ...from(address) })).toMatchObject({
-        status: 200,
-      });
-    }
-    runtime.advance(3000);
-  });
-
-  it('the console lets a page load its files in parallel while passwords are checked asynchronously', async () => {
-    const verify = async () => {
-      await new Promise((resolve) => setImmediate(resolve));
-      return true;
-    };
-    await using app = await start({ console: guarded({ verify, runtime: new FakeRuntime() }) });
-    await app.get('', basic('a', 'b'));
-    const files = Array.from({ length: 30 }, () => app.get('/assets/console.js', basic('a', 'b')));
-    for (const { status } of await Promise.all(files)) expect(status).toBe(200);
-  });
 });

@@ -231,17 +231,6 @@ async function delayed(page: Page, empty: number): Promise<string[]> {
 }
 
 describeInBrowser('a list of rare events in the console', (browser) => {
-  it('the console searches for a rare event with further requests after empty responses until it finds the event', async () => {
-    await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
-    const page = await app.open(browser());
-    const requested = await delayed(page, 3);
-    await page.goto(`${app.url}#/events?company=default`);
-    await page.getByRole('link', { name: 'evt_1' }).waitFor();
-    expect(requested.slice(0, 4)).toEqual(['0', '1', '2', '3']);
-    expect(await page.getByRole('link', { name: 'Search older events' }).count()).toBe(0);
-  });
-
   it('the console stops the search for a rare event after 25 empty responses, and continues after a click', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
@@ -639,16 +628,6 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     // The grid has about 2% of the pixels.
     expect(await share('.at', 0.8, 0.95)).toBeGreaterThan(0.1);
     expect(await share('.at', 0.3, 0.7)).toBeLessThan(0.01);
-  });
-
-  it('the plots of 15 minutes have a point per minute', async () => {
-    const page = await app.open(browser());
-    await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
-    await page.getByRole('button', { name: '15 min' }).click();
-    const received = page.getByRole('listitem').filter({ hasText: '0 test; last 15 min' });
-    await eventually(async () => expect(await received.textContent()).toMatch(/^1\b/));
-    await eventually(() => expect(page.url()).toContain('minutes=15'));
-    expect(await page.getByText(/means of/).count()).toBe(0);
   });
 
   it('the console plots a single minute in a narrow plot', async () => {

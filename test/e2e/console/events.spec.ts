@@ -86,19 +86,11 @@ consoleOnEachAdapter((start) => {
   });
 
   it.each([
-    'a/b',
-    '/',
-    '.',
-    '..',
     '../../etc/passwd',
     'a b+c%2Fd',
-    '%',
     '?x=1&y#z',
     'ключ-🔑-キー',
-    '"><script>alert(1)</script>',
-    "'; DROP TABLE x; --",
     '__proto__',
-    'x'.repeat(255),
     '🔑'.repeat(127),
   ])('the console finds, skips and redrives an event with the id %j', async (id) => {
     await using app = await start();

@@ -139,23 +139,6 @@ consoleOnEachAdapter((start) => {
     expect(await expectations.get('order-1')).toMatchObject(ended);
   });
 
-  it('EX-12 the console shows whether an event came by webhook or by poll', async () => {
-    await using service = await TransactionService.start();
-    await using app = await start({ payments: service.options });
-    service.statuses.set('t-1', 'complete');
-    await expectationsOf(app).expect({ reference: 'order-1', transactionId: 't-1' });
-    await app.deliver({ id: 'e-1', data: { transactionId: 't-2' } });
-    app.runtime.advance(1000);
-    await app.post('ask', { expectations: [one] });
-    const event = async (id: string) => {
-      const query = new URLSearchParams({ company: 'default', id });
-      return (await app.get(`/api/event?${query}`)).body;
-    };
-    const poll = 'poll:t-1:transaction.completed';
-    await eventually(async () => expect(await event(poll)).toMatchObject({ source: 'poll' }));
-    expect(await event('e-1')).toMatchObject({ source: 'webhook' });
-  });
-
   it('EX-12 the console counts open expectations in the overview, only with the option reconcile', async () => {
     await using service = await TransactionService.start();
     await using app = await start({ payments: service.options });

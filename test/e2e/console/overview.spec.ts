@@ -28,12 +28,6 @@ const NO_DELIVERIES = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0, fa
 const deliver = (app: ConsoleApplication, id: string, data: Record<string, unknown>) =>
   app.deliver({ id, data });
 
-const idsOf = async (app: ConsoleApplication, search: string) => {
-  const { status, body } = await app.get(`/api/events?${new URLSearchParams({ search })}`);
-  expect(status).toBe(200);
-  return (body['events'] as { id: string }[]).map(({ id }) => id).toSorted();
-};
-
 const groupsOf = async (app: ConsoleApplication) => {
   const { status, body } = await app.get('/api/failures');
   expect(status).toBe(200);
@@ -307,26 +301,6 @@ consoleOnEachAdapter((start) => {
     expect(await poll(60)).toBe(200);
   });
 
-  it('the console groups failed deliveries by handler and error, with times and an example', async () => {
-    await using app = await start({ providers: [Ledger] });
-    expect(await groupsOf(app)).toEqual([]);
-    await fail(app);
-    app.runtime.advance(5000);
-    const [ledger, account, ...others] = await groupsOf(app);
-    expect(others).toEqual([]);
-    expect(ledger).toMatchObject({
-      handler: 'Ledger.post',
-      state: 'dead',
-      count: 3,
-      error: expect.stringContaining('HTTP 503 from ledger, request a1b2c3d2'),
-      company: 'default',
-      eventId: 'e-3',
-    });
-    const { oldestAt, newestAt } = ledger as unknown as Record<string, string>;
-    expect(Date.parse(newestAt!) - Date.parse(oldestAt!)).toBe(120_000);
-    expect(account).toMatchObject({ count: 1, eventId: 'e-4' });
-  });
-
   it('the console lists, redrives and skips the deliveries of one group of failures only', async () => {
     await using app = await start({ providers: [Ledger] });
     await fail(app);
@@ -360,44 +334,5 @@ consoleOnEachAdapter((start) => {
       expect.stringContaining('HTTP 503'),
       expect.stringContaining('the disk is full'),
     ]);
-  });
-
-  it('the console finds events by their transaction, and by the start of their reference or id', async () => {
-    await using app = await start({ providers: [Ledger] });
-    const payment = { transactionId: 't-77', externalReference: 'ORDER-9', amount: 350 };
-    await deliver(app, 'e-1', payment);
-    await deliver(app, 'e-2', { transactionId: 't-88', fail: 'HTTP 503 from ledger' });
-    expect(await idsOf(app, 't-77')).toEqual(['e-1']);
-    expect(await idsOf(app, 't-7')).toEqual([]);
-    expect(await idsOf(app, 'ORDER-')).toEqual(['e-1']);
-    expect(await idsOf(app, 'e-')).toEqual(['e-1', 'e-2']);
-    expect(await idsOf(app, 'HTTP 503')).toEqual([]);
-    expect(await idsOf(app, 'RDER-9')).toEqual([]);
-    const { body } = await app.get('/api/events?search=ORDER-9');
-    expect(body['events']).toMatchObject([
-      { reference: 'ORDER-9', amount: '350', currency: null, orderingKey: 't-77' },
-    ]);
-  });
-
-  it('the console accepts a search with any characters', async () => {
-    await using app = await start({ providers: [Ledger] });
-    const reference = `"it's_\\ 100%`;
-    await deliver(app, 'e-1', { externalReference: reference });
-    for (const text of [
-      '%',
-      '_',
-      '\\',
-      `"it's_\\`,
-      "'",
-      '"',
-      '\0',
-      '\n\t',
-      '🔑'.repeat(500),
-      '--',
-    ]) {
-      expect(await idsOf(app, text)).toEqual(reference.startsWith(text) ? ['e-1'] : []);
-    }
-    const lone = await app.get('/api/events?search=%ED%A0%80%FF');
-    expect(lone).toMatchObject({ status: 200, body: { events: [] } });
   });
 });

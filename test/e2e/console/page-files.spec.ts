@@ -69,28 +69,6 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('the console serves every module that a module of the page imports', async () => {
-    await using app = await start();
-    const map = JSON.parse(importMapOf(await app.get('/'))) as { imports: Record<string, string> };
-    const toDo = ['console.js', ...Object.values(map.imports).map((it) => it.split('/').at(-1)!)];
-    const done = new Set<string>();
-    for (const file of toDo) {
-      if (done.has(file)) continue;
-      done.add(file);
-      const { status, text, headers } = await app.get(`/assets/${file}`);
-      expect([file, status, headers['content-type']]).toEqual([
-        file,
-        200,
-        'text/javascript; charset=utf-8',
-      ]);
-      for (const [, imported] of text.matchAll(/(?:\bfrom|\bimport)\s*["']([\w./-]+)["']/g)) {
-        if (imported!.startsWith('./')) toDo.push(imported!.slice(2));
-        else expect(Object.keys(map.imports)).toContain(imported);
-      }
-    }
-    expect(done.size).toBeGreaterThan(10);
-  });
-
   it('the console serves files with their type, and responds 304 if the browser has the file', async () => {
     await using app = await start();
     const types = {

@@ -2,12 +2,7 @@ import { expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page } from 'playwright-core';
 import { isFocused, widthOf } from '../../support/browser/page-appearance.js';
-import {
-  arrived,
-  clickTwice,
-  describeInBrowser,
-  tabTo,
-} from '../../support/browser/test-browser.js';
+import { arrived, describeInBrowser, tabTo } from '../../support/browser/test-browser.js';
 import { codeOnPhone, confirmAtCheckout } from '../../support/emulator/checkout-page.js';
 import {
   entries,
@@ -272,26 +267,6 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     const { host } = new URL(returnUrl);
     await page.getByRole('link', { name: `Back to the merchant (${host})` }).click();
     await arrived(page, /\/orders\/77$/);
-  });
-
-  it('the hosted checkout pays once, even after a double click, a reload, and a form that is sent again from the history', async () => {
-    const invoice = emulator.createCheckoutInvoice(payment);
-    const page = await browser().page();
-    await page.goto(invoice.checkoutUrl);
-    await confirmAtCheckout(page);
-    const second = await page.context().newPage();
-    await second.goto(invoice.checkoutUrl);
-    await clickTwice(page.getByRole('button', { name: 'Pay KES 1,250.00' }));
-    await page.getByText('Paid', { exact: true }).waitFor();
-    await press(second, 'Pay KES 1,250.00');
-    await second.getByText('Paid', { exact: true }).waitFor();
-    await page.reload();
-    await page.getByText('Paid', { exact: true }).waitFor();
-    await page.goBack();
-    await page.getByText('Paid', { exact: true }).waitFor();
-    expect(await page.getByRole('button').count()).toBe(0);
-    await emulator.idle();
-    expect(receiver.received).toHaveLength(1);
   });
 
   it('the hosted checkout works without JavaScript, with the keyboard only, at the width of a phone', async () => {

@@ -62,22 +62,6 @@ describeInBrowser('the tabs of the emulator', (browser) => {
     await shows(page, 'Credentials', 'Credentials of company other');
   });
 
-  it('the back button restores the filter of the delivery log', async () => {
-    for (const eventType of ['a.one', 'b.two']) {
-      emulator.sendEvent({ eventType });
-      await emulator.idle();
-    }
-    const page = await browser().page();
-    await page.goto(tabUrl(emulator, 'deliveries'));
-    await showsTypes(page, 'b.two', 'a.one');
-    await page.getByRole('searchbox').fill('b.t');
-    await showsTypes(page, 'b.two');
-    await openTab(page, 'Credentials');
-    await page.goBack();
-    await showsTypes(page, 'b.two');
-    expect(await page.getByRole('searchbox').inputValue()).toBe('b.t');
-  });
-
   it('the tabs show how many faults are on, with a link to these faults and a button that switches them off', async () => {
     const page = await browser().page();
     for (const tab of ['payments', 'deliveries', 'credentials'] as const) {

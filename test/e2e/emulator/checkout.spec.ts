@@ -209,15 +209,4 @@ describe('the one-time code', () => {
     expect(await other.requestCode()).not.toBe(code);
     expect(await other.send('code', { code })).toContain('The code is wrong');
   });
-
-  it('the one-time code is the same for the same seed', async () => {
-    const codes: string[] = [];
-    for (let run = 0; run < 2; run++) {
-      await using seeded = await PaymentsEmulator.start({ seed: 'codes' });
-      const { checkoutUrl } = seeded.createCheckoutInvoice({ amount: 1, externalReference: 'x' });
-      const form = { method: 'POST', body: new URLSearchParams({ phoneNumber: '5550100' }) };
-      codes.push(codeIn(await (await fetch(`${checkoutUrl}/phone`, form)).text()));
-    }
-    expect(codes[0]).toBe(codes[1]);
-  });
 });

@@ -51,13 +51,6 @@ describe('delivery faults', () => {
     expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
   });
 
-  it('the fault `reorder` sends the deliveries of an incomplete window after `maxWaitMs`', async () => {
-    emulator.setFaults({ delivery: { reorder: { window: 100, maxWaitMs: 5 } } });
-    for (const eventType of ['a', 'b']) emulator.sendEvent({ eventType });
-    await emulator.idle();
-    expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['b', 'a']);
-  });
-
   it('the fault `delay` delays the delivery', async () => {
     const clock = new ManualClock();
     await using patient = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
@@ -154,17 +147,6 @@ describe('delivery faults', () => {
     emulator.sendEvent({ eventType: 'ours' });
     await emulator.idle();
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
-  });
-
-  it('delivery faults stop when the fault plan is replaced', async () => {
-    await arrived({ drop: {} });
-    expect(await arrived({})).toHaveLength(1);
-    expect(emulator.faults()).toEqual({ delivery: {} });
-  });
-
-  it('the returned fault plan contains the remaining count of a fault in the field `next`', async () => {
-    await arrived({ drop: { next: 3 } }, 2);
-    expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
   });
 });
 

@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import { get, json, put } from '../../support/emulator/api-client.js';
@@ -108,19 +105,6 @@ describe("the emulator's pages", () => {
     for (const path of [...pages(), '/emulator/pages/emulator-page.js', '/emulator/overview']) {
       const headers = { ...foreign, origin: 'https://evil.example' };
       expect((await open(path, headers)).status).toBe(403);
-    }
-  });
-
-  it("the emulator's pages are complete in the packed npm package", async () => {
-    const { stdout } = await promisify(execFile)(
-      'npm',
-      ['pack', '--dry-run', '--json', '--ignore-scripts'],
-      { cwd: fileURLToPath(home) },
-    );
-    const [packed] = Object.values(JSON.parse(stdout) as { files: { path: string }[] }[]);
-    const paths = packed?.files.map(({ path }) => path) ?? [];
-    for (const file of await readdir(new URL('pages/', home))) {
-      expect(paths.includes(`pages/${file}`)).toBe(/\.(js|css)$/.test(file));
     }
   });
 });

@@ -142,19 +142,6 @@ describe('response faults of the API', () => {
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, 'forged')).status).toBe(401);
     expect(await statuses(1)).toEqual([503]);
   });
-
-  it('a fault with a probability fails the same calls if the seed is the same', async () => {
-    const run = async () => {
-      await emulator.reset();
-      token = await getToken(emulator);
-      ({ transactionId } = emulator.createStkPush({ amount: 5, externalReference: 'order-1' }));
-      setApiFaults({ error: { probability: 0.4 } });
-      return statuses(20);
-    };
-    const first = await run();
-    expect(new Set(first)).toEqual(new Set([200, 503]));
-    expect(await run()).toEqual(first);
-  });
 });
 
 describe('response faults of the token endpoint', () => {
@@ -166,20 +153,6 @@ describe('response faults of the token endpoint', () => {
     expect(await errorCodeOf(request())).toBe('ECONNRESET');
     expect((await request()).status).toBe(503);
     expect((await request()).status).toBe(200);
-  });
-
-  it('the fault `rateLimit` responds with 429 and Retry-After', async () => {
-    fail({ rateLimit: { retryAfter: 7 } });
-    const response = await request();
-    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
-  });
-
-  it('the fault `slow` delays the response', async () => {
-    fail({ slow: { ms: 1_000 } });
-    const response = request();
-    await until(() => clock.pending > 0);
-    clock.advance(1_000);
-    expect((await response).status).toBe(200);
   });
 
   it('the fault `lifetime` issues short-lived tokens with a matching expires_in', async () => {

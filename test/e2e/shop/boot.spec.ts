@@ -37,23 +37,6 @@ describe('the shop exits at boot with code 1', () => {
     ]);
   });
 
-  it('the shop exits at boot with code 1 if settings are invalid, and prints a line for each setting', async () => {
-    const { code, out, err } = await boot({
-      ...SETTINGS,
-      PAYMENTS_BASE_URL: 'payments.example.com',
-      PAYMENTS_CHECKOUT_PATH: 'invoices',
-      PORT: 'abc',
-      SHOP_ADAPTER: 'koa',
-    });
-    expect([code, out]).toEqual([1, []]);
-    expect(err).toHaveLength(4);
-    for (const name of ['PAYMENTS_BASE_URL', 'PAYMENTS_CHECKOUT_PATH', 'PORT', 'SHOP_ADAPTER']) {
-      expect(err).toContainEqual(
-        expect.stringMatching(new RegExp(`^shop: ${name} (must be|is not) `)),
-      );
-    }
-  });
-
   it.each([
     ['PAYMENTS_BASE_URL', 'http://payments.example.com', 'http:'],
     ['PAYMENTS_CLIENT_SECRET', `${SECRETS.client} `, 'white space'],

@@ -16,16 +16,6 @@ export interface CompletedData {
   externalReference: string;
 }
 
-/** How a delivery differs from a correct one. */
-export interface DeliveryChanges {
-  /** Default: a new id. */
-  id?: string;
-  /** Default: the company's. */
-  secret?: string;
-  /** Changes the body once it is signed. */
-  tamper?: (body: string) => string;
-}
-
 /**
  * A payments service with the documented endpoints only: the token endpoint and `GET /v1/transactions/{id}`, whose
  * response has only a status. Everything else is 404, unless a test sets `checkout`.
@@ -72,30 +62,21 @@ export class ScriptedPaymentsService implements AsyncDisposable {
   }
 
   /** Delivers an event. Resolves with the status of the response. */
-  async deliver(
-    url: string,
-    data: object,
-    { id, secret = WEBHOOK_SECRET, tamper = (body) => body }: DeliveryChanges = {},
-  ): Promise<number> {
+  async deliver(url: string, data: object): Promise<number> {
     const eventType = 'transaction.completed';
     const timestamp = new Date().toISOString();
-    const body = JSON.stringify({
-      id: id ?? randomUUID(),
-      eventType,
-      timestamp,
-      data,
-      metadata: {},
-    });
+    const body = JSON.stringify({ id: randomUUID(), eventType, timestamp, data, metadata: {} });
+    const signature = createHmac('sha512', WEBHOOK_SECRET).update(body).digest('hex');
     const response = await fetch(url, {
       method: 'POST',
       redirect: 'manual',
       headers: {
         'Content-Type': 'application/json',
         'X-Webhook-Event': eventType,
-        'X-Webhook-Signature': `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`,
+        'X-Webhook-Signature': `sha512=${signature}`,
         'User-Agent': 'Scripted-Webhook/1.0',
       },
-      body: tamper(body),
+      body,
     });
     await response.arrayBuffer();
     return response.status;

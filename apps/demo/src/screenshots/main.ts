@@ -4,7 +4,6 @@ import { DemoEnvironment } from '../demo-environment.js';
 import { SceneReport } from '../scene-report.js';
 import { createSqliteFolder } from '../temporary-database.js';
 import { captureAll } from './documentation-captures.js';
-import { captureEveryPage } from './every-page-captures.js';
 import { ScreenshotBrowser } from './screenshot-browser.js';
 import { playTraffic } from './traffic.js';
 
@@ -12,9 +11,8 @@ const DOCS = fileURLToPath(new URL('../../../../docs/screenshots', import.meta.u
 
 const HELP = `Takes the screenshots of the documentation: pages of shop, emulator and console after some traffic.
 
-  --pages        every page on a desktop, a tablet and a phone, light and dark, instead of those of the documentation
   --minutes N    duration of the traffic before the screenshots, in minutes (default: 3)
-  --out FOLDER   folder of the screenshots (default: docs/screenshots of the repository; with --pages: page-screenshots)
+  --out FOLDER   folder of the screenshots (default: docs/screenshots of the repository)
 `;
 
 process.exitCode = await main();
@@ -24,8 +22,7 @@ async function main(): Promise<number> {
     options: {
       help: { type: 'boolean', default: false },
       minutes: { type: 'string', default: '3' },
-      pages: { type: 'boolean', default: false },
-      out: { type: 'string' },
+      out: { type: 'string', default: DOCS },
     },
   });
   const print = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -43,8 +40,7 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
-    const { pages, out = pages ? 'page-screenshots' : DOCS } = values;
-    await takeScreenshots({ minutes, out, pages }, print, abort);
+    await takeScreenshots(minutes, values.out, print, abort);
     return 0;
   } catch (error) {
     process.stderr.write(
@@ -55,7 +51,8 @@ async function main(): Promise<number> {
 }
 
 async function takeScreenshots(
-  { minutes, out, pages }: { minutes: number; out: string; pages: boolean },
+  minutes: number,
+  out: string,
   print: (line: string) => void,
   abort: AbortController,
 ): Promise<void> {
@@ -70,5 +67,5 @@ async function takeScreenshots(
   );
   print(`${minutes} minutes of traffic …`);
   await playTraffic(environment, minutes, signal);
-  await (pages ? captureEveryPage : captureAll)(browser, environment);
+  await captureAll(browser, environment);
 }

@@ -12,23 +12,18 @@ const CHROMIUM_PATHS = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
-const WIDTHS = { desktop: 1280, tablet: 820, phone: 390 };
+const WIDTHS = { desktop: 1280, phone: 390 };
 const HEIGHT = 780;
 /** Maximum size of a screenshot of the documentation. */
 const MAX_BYTES = 250_000;
 
 /** The browser settings for a screenshot. */
 export interface View {
-  /** `desktop` is 1280 pixels wide, `tablet` 820, `phone` 390. */
-  readonly device: 'desktop' | 'tablet' | 'phone';
+  /** `desktop` is 1280 pixels wide, `phone` 390. */
+  readonly device: keyof typeof WIDTHS;
   readonly scheme: 'light' | 'dark';
   /** Height in pixels. Default 780. */
   readonly height?: number;
-  /**
-   * Whether the screenshot contains the whole page, without a limit of its size in bytes. By default, a screenshot
-   * contains only the visible part of the page.
-   */
-  readonly fullPage?: boolean;
   /** User name and password for the console. */
   readonly operator?: { readonly username: string; readonly password: string };
 }
@@ -75,12 +70,10 @@ export class ScreenshotBrowser implements AsyncDisposable {
       await page.goto(url);
       await prepare(page);
       const file = path.join(this.folder, `${name}.png`);
-      const { fullPage = false } = view;
-      await page.screenshot({ path: file, animations: 'disabled', caret: 'hide', fullPage });
+      await page.screenshot({ path: file, animations: 'disabled', caret: 'hide' });
       const { size } = await stat(file);
       this.print(`${file}  ${Math.round(size / 1000)} kB`);
-      if (!fullPage && size > MAX_BYTES)
-        throw new Error(`${file} is larger than ${MAX_BYTES / 1000} kB`);
+      if (size > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES / 1000} kB`);
     } finally {
       await context.close();
     }
