@@ -18,92 +18,25 @@ globalThis.recordFile = (file) => {
 
 /** Adds a call of `recordFile` to each function of a file. */
 function instrument(source, file) {
-  const { factory } = ts;
-  const record = () =>
-    factory.createExpressionStatement(
-      factory.createCallExpression(factory.createIdentifier('recordFile'), undefined, [
-        factory.createStringLiteral(file),
-      ]),
-    );
-  const visitor = (context) => {
-    const visit = (node) => {
-      const visited = ts.visitEachChild(node, visit, context);
-      if (!ts.isFunctionLike(visited) || visited.body === undefined) return visited;
-      const statements = ts.isBlock(visited.body)
-        ? visited.body.statements
-        : [factory.createReturnStatement(visited.body)];
-      return withBody(visited, factory.createBlock([record(), ...statements], true));
-    };
-    return (root) => ts.visitNode(root, visit);
-  };
-  const withBody = (node, body) => {
-    const { modifiers, name, parameters, asteriskToken } = node;
-    if (ts.isArrowFunction(node)) {
-      return factory.updateArrowFunction(
-        node,
-        modifiers,
-        undefined,
-        parameters,
-        undefined,
-        node.equalsGreaterThanToken,
-        body,
-      );
-    }
-    if (ts.isConstructorDeclaration(node)) {
-      return factory.updateConstructorDeclaration(node, modifiers, parameters, body);
-    }
-    if (ts.isGetAccessor(node)) {
-      return factory.updateGetAccessorDeclaration(
-        node,
-        modifiers,
-        name,
-        parameters,
-        undefined,
-        body,
-      );
-    }
-    if (ts.isSetAccessor(node)) {
-      return factory.updateSetAccessorDeclaration(node, modifiers, name, parameters, body);
-    }
-    if (ts.isMethodDeclaration(node)) {
-      return factory.updateMethodDeclaration(
-        node,
-        modifiers,
-        asteriskToken,
-        name,
-        undefined,
-        undefined,
-        parameters,
-        undefined,
-        body,
-      );
-    }
-    if (ts.isFunctionExpression(node)) {
-      return factory.updateFunctionExpression(
-        node,
-        modifiers,
-        asteriskToken,
-        name,
-        undefined,
-        parameters,
-        undefined,
-        body,
-      );
-    }
-    return factory.updateFunctionDeclaration(
-      node,
-      modifiers,
-      asteriskToken,
-      name,
-      undefined,
-      parameters,
-      undefined,
-      body,
-    );
-  };
+  const call = `recordFile(${JSON.stringify(file)})`;
   const parsed = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
-  const { transformed } = ts.transform(parsed, [visitor]);
-  return ts.createPrinter().printFile(transformed[0]);
+  /** Texts to insert, and their positions in the source. */
+  const inserts = [];
+  const visit = (node) => {
+    const body = ts.isFunctionLike(node) ? node.body : undefined;
+    if (body !== undefined && ts.isBlock(body)) {
+      inserts.push([body.getStart() + 1, `${call};`]);
+    } else if (body !== undefined) {
+      inserts.push([body.getStart(), `(${call}, `], [body.getEnd(), ')']);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(parsed);
+  let text = source;
+  for (const [at, added] of inserts.toSorted(([a], [b]) => b - a)) {
+    text = text.slice(0, at) + added + text.slice(at);
+  }
+  return text;
 }
 
 registerHooks({
