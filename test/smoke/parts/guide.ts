@@ -54,11 +54,9 @@ async function followGuide(shop: PastedApplication, checks: Checks): Promise<voi
   if (adapter === 'Fastify') return;
   const title = `AP-21 ${name}`;
   await checks.that(`${title}: the tests of docs/testing.md pass`, () => tests(shop));
-  for (const name of ['expectations.md', 'request-a-payment.md']) {
-    await checks.that(`${title}: the application of docs/${name} requests a payment`, () =>
-      requestPayment(shop, name),
-    );
-  }
+  await checks.that(`${title}: the application of docs/expectations.md requests a payment`, () =>
+    requestPayment(shop),
+  );
   await checks.that(`${title}: the SQLite handler of docs/handle-events.md books the payment`, () =>
     sqlite(shop),
   );
@@ -117,8 +115,8 @@ async function tests(shop: PastedApplication): Promise<void> {
 }
 
 /** Pastes the module of a page and the files that the module imports. */
-async function requestPayment(shop: PastedApplication, name: string): Promise<void> {
-  const page = await shop.open(name);
+async function requestPayment(shop: PastedApplication): Promise<void> {
+  const page = await shop.open('expectations.md');
   const files = ['src/app.module.ts'];
   for (const file of files) {
     const code = page.file(file);
