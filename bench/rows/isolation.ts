@@ -42,7 +42,7 @@ async function table(
   ending: AsyncDisposableStack,
 ): Promise<Table> {
   const start = async (name: string): Promise<CommandProcess> => {
-    const app = await startChild('apps/isolated-handlers.ts', await choose(name));
+    const app = await startChild('apps/hanging-handler.ts', await choose(name));
     ending.defer(() => app.stop());
     return app;
   };

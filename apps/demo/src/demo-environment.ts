@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { PaymentsEmulator } from 'payments-emulator';
-import type { DeliveryRecord } from 'payments-emulator';
+import type { DeliveryAttempt } from 'payments-emulator';
 import { AdjustableClock } from './adjustable-clock.js';
 import type { SceneReport } from './scene-report.js';
 import { ServiceClient } from './service-client.js';
@@ -56,7 +56,7 @@ export interface EnvironmentOptions {
 export class DemoEnvironment implements AsyncDisposable {
   readonly newSecret = NEW_SECRET;
   /** The delivery attempts that have ended, in the order in which they ended. */
-  readonly deliveries: DeliveryRecord[];
+  readonly deliveries: DeliveryAttempt[];
   readonly customer: ShopClient;
   readonly service: ServiceClient;
 
@@ -65,7 +65,7 @@ export class DemoEnvironment implements AsyncDisposable {
     readonly clock: AdjustableClock,
     readonly shops: ShopFleet,
     readonly report: SceneReport,
-    deliveries: DeliveryRecord[],
+    deliveries: DeliveryAttempt[],
     private readonly password: string,
     /** A signal that ends the demo. */
     readonly signal: AbortSignal,
@@ -83,7 +83,7 @@ export class DemoEnvironment implements AsyncDisposable {
     onUnexpectedExit: (reason: string) => void,
   ): Promise<DemoEnvironment> {
     const clock = new AdjustableClock();
-    const deliveries: DeliveryRecord[] = [];
+    const deliveries: DeliveryAttempt[] = [];
     const password = randomBytes(12).toString('base64url');
     const emulator = await PaymentsEmulator.start({
       seed: options.seed,
@@ -127,7 +127,7 @@ export class DemoEnvironment implements AsyncDisposable {
   };
 
   /** Waits until all deliveries have ended. Resolves with the last delivery attempt of a transaction. */
-  readonly lastDelivery = async (transactionId: string): Promise<DeliveryRecord | undefined> => {
+  readonly lastDelivery = async (transactionId: string): Promise<DeliveryAttempt | undefined> => {
     await this.emulator.idle();
     return this.emulator.deliveries({ transactionId }).at(-1);
   };

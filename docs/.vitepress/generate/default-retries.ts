@@ -8,15 +8,16 @@ const DAY_MS = 24 * HOUR_MS;
 export function defaultRetries(): string {
   const { attempts, waitsMs, jitter } = exponential();
   const meanMs = waitsMs.map((waitMs) => waitMs * (1 + jitter / 2));
-  const days = Math.round(meanMs.reduce((sum, waitMs) => sum + waitMs) / DAY_MS);
+  const total = duration(meanMs.reduce((sum, waitMs) => sum + waitMs));
   const first = meanMs.slice(0, 4).map(duration).join(', ');
   return (
-    `The default is \`exponential()\`: ${attempts} attempts in about ${days} days. The waits are about ` +
+    `The default is \`exponential()\`: ${attempts} attempts in about ${total}. The waits are about ` +
     `${first}, …, ${duration(meanMs.at(-1)!)}.`
   );
 }
 
 function duration(ms: number): string {
   if (ms < MINUTE_MS) return `${ms / 1000} s`;
-  return ms < HOUR_MS ? `${Math.round(ms / MINUTE_MS)} min` : `${Math.round(ms / HOUR_MS)} h`;
+  if (ms < HOUR_MS) return `${Math.round(ms / MINUTE_MS)} min`;
+  return ms < 2 * DAY_MS ? `${Math.round(ms / HOUR_MS)} h` : `${Math.round(ms / DAY_MS)} days`;
 }

@@ -6,11 +6,11 @@ import type { Company, Environment } from './companies/company.js';
 import { CompanyStore } from './companies/company-store.js';
 import { PRIVATE_WEBHOOK } from './companies/webhook-url.js';
 import { ControlToken } from './controls/control-token.js';
-import { DeliveryAttempts } from './deliveries/delivery-attempts.js';
+import { AttemptRunner } from './deliveries/attempt-runner.js';
 import { eventIn, NewBody } from './deliveries/delivery-inputs.js';
 import { DeliveryLog } from './deliveries/delivery-log.js';
 import { DeliveryQueue } from './deliveries/delivery-queue.js';
-import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { DeliveryAttempt } from './deliveries/delivery-attempt.js';
 import type { WebhookEvent } from './deliveries/delivery-request.js';
 import { isPublicHost } from './deliveries/public-fetch.js';
 import { EmulatorInputError } from './emulator-errors.js';
@@ -28,7 +28,7 @@ import { TransactionStore } from './transactions/transaction-store.js';
 export interface SentEvent {
   readonly event: WebhookEvent;
   /** Resolves with the first attempt after the attempt has ended. Never rejects. */
-  readonly firstAttempt: Promise<DeliveryRecord>;
+  readonly firstAttempt: Promise<DeliveryAttempt>;
 }
 
 /** A completed transaction and its event. */
@@ -93,7 +93,7 @@ export class EmulatorCore {
       this.companies,
       this.faults,
       this.log,
-      new DeliveryAttempts(this.faults, this.log, clock, this.random, {
+      new AttemptRunner(this.faults, this.log, clock, this.random, {
         ...options,
         timeoutMs: options.deliveryTimeout,
       }),
@@ -214,7 +214,7 @@ export class EmulatorCore {
   }
 
   /** Signs the bytes of a body and sends them unchanged. Resolves with the first attempt after it has ended. */
-  sendBody(input: unknown): Promise<DeliveryRecord> {
+  sendBody(input: unknown): Promise<DeliveryAttempt> {
     const { companyId, environment = 'sandbox', body } = validateInput(NewBody, input);
     const original = Buffer.from(body, 'base64');
     const company = this.companies.get(companyId);

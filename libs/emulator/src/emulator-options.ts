@@ -1,5 +1,5 @@
 import type { NewCompany } from './companies/company-inputs.js';
-import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { DeliveryAttempt } from './deliveries/delivery-attempt.js';
 import type { LookupAll } from './deliveries/public-fetch.js';
 import type { FaultPlan } from './faults/fault-plan.js';
 import type { ResponseShapes } from './http/response-shapes.js';
@@ -80,7 +80,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
    * A function that the emulator calls with each delivery attempt that has ended. If the function throws an error, the
    * emulator logs the error. Default: none.
    */
-  readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
+  readonly onDelivery?: ((delivery: DeliveryAttempt) => void) | undefined;
   /** The clock that the emulator uses for all lifetimes, waits and timestamps. Default: the system clock. */
   readonly clock?: EmulatorClock | undefined;
   /**

@@ -38,9 +38,9 @@ export type {
 export type {
   DeliveryCause,
   DeliveryFailure,
-  DeliveryRecord,
+  DeliveryAttempt,
   DeliveryState,
-} from './deliveries/delivery-record.js';
+} from './deliveries/delivery-attempt.js';
 export type { DeliveryFilter, NewBody } from './deliveries/delivery-inputs.js';
 export type { TriggerInput } from './trigger/trigger-input.js';
 export type { TriggeredEvent } from './trigger/trigger-event.js';

@@ -11,7 +11,7 @@ import type {
 } from './companies/company-inputs.js';
 import { DeliveryFilter } from './deliveries/delivery-inputs.js';
 import type { NewBody } from './deliveries/delivery-inputs.js';
-import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { DeliveryAttempt } from './deliveries/delivery-attempt.js';
 import type { WebhookEvent } from './deliveries/delivery-request.js';
 import type { CompletedTransaction } from './emulator-core.js';
 import { EmulatorCore } from './emulator-core.js';
@@ -218,12 +218,12 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /** Signs the bytes of a body and sends them unchanged. Resolves with the first attempt after it has ended. */
-  sendBody(body: NewBody): Promise<DeliveryRecord> {
+  sendBody(body: NewBody): Promise<DeliveryAttempt> {
     return this.#core.sendBody(body);
   }
 
   /** Returns the attempts of the delivery log that match the filter, in the order of their creation. */
-  deliveries(filter: DeliveryFilter = {}): DeliveryRecord[] {
+  deliveries(filter: DeliveryFilter = {}): DeliveryAttempt[] {
     return this.#core.log.list(validateInput(DeliveryFilter, filter));
   }
 
@@ -231,7 +231,7 @@ export class PaymentsEmulator implements AsyncDisposable {
    * Sends the event of a logged delivery again, without faults. Resolves with the new attempt after the attempt has
    * ended.
    */
-  redeliver(deliveryId: string): Promise<DeliveryRecord> {
+  redeliver(deliveryId: string): Promise<DeliveryAttempt> {
     return this.#core.deliveries.redeliver(deliveryId);
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator, signDelivery } from 'payments-emulator';
 import { json, post } from '../../support/emulator/api-client.js';
-import { commandInProcess } from '../../support/emulator/emulator-command.js';
+import { commandInProcess } from '../../support/emulator/emulator-in-process.js';
 import { emulatorCommand } from '../../support/emulator/emulator-process.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
@@ -75,7 +75,10 @@ describe('payments-emulator webhooks, complete, decline and fault', () => {
     [['webhooks', 'maybe'], 'webhooks takes "on" or "off", not "maybe"'],
     [['complete'], 'complete takes one transaction id'],
     [['decline', 'a', 'b'], 'decline takes one transaction id'],
-    [['decline', 'a', '--after', '1s'], '--after is for the command complete only'],
+    [
+      ['decline', 'a', '--after', '1s'],
+      '--after is only for the command "complete", not for "decline"',
+    ],
     [['complete', 'a', '--after', 'soon'], '--after takes a time such as 30s, 10m or 24h'],
     [['fault', 'api.slow'], 'fault takes a name, and JSON or "off"'],
     [['fault', 'slow', '{}'], 'fault takes a name such as api.notFound, not "slow"'],

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { LookupAll, PaymentsEmulatorOptions } from 'payments-emulator';
 import { get, getToken, post } from '../../support/emulator/api-client.js';
-import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-command.js';
+import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-in-process.js';
 import { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 
 const CONTROLS: readonly (readonly [method: string, path: string])[] = [

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import { commandInProcess } from '../../support/emulator/emulator-command.js';
+import { commandInProcess } from '../../support/emulator/emulator-in-process.js';
 import { runEmulator } from '../../support/emulator/emulator-process.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
 import { signatureOf } from '../../support/emulator/webhook-receiver.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-command.js';
+import { commandInProcess, emulatorInProcess } from '../../support/emulator/emulator-in-process.js';
 import { FREE_PORTS } from '../../support/emulator/emulator-process.js';
 
 const NAMES = [

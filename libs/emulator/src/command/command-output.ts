@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 import type { PaymentsEmulator } from '../payments-emulator.js';
 import { DEFAULT_PORT } from './command-flags.js';
 import { assignment, applicationSettings } from './application-settings.js';
@@ -57,7 +57,7 @@ function quoted(text: string): string {
   return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-export function describeDelivery(delivery: DeliveryRecord): string {
+export function describeDelivery(delivery: DeliveryAttempt): string {
   const { eventType, companyId, attempt, state, response, failure, durationMs, faults } = delivery;
   return [
     eventType,

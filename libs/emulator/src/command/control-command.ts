@@ -64,7 +64,7 @@ function readCommand(
   { after, company = DEFAULT_COMPANY }: { after?: string; company?: string },
 ): ControlCommand {
   if (after !== undefined && command !== 'complete') {
-    throw new CommandLineError(`--after is for the command complete only, not for ${command}`);
+    throw new CommandLineError(`--after is only for the command "complete", not for "${command}"`);
   }
   if (more.length === 0 && first !== undefined) {
     if (command === 'fault' && second !== undefined) return faultCommand(company, first, second);

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 import type { DeliveryPage } from '../deliveries/delivery-summary.js';
 import { CommandLineError, DEFAULT_URL, parseFlags, RUNNING_FLAGS } from './command-flags.js';
 import type { CommandOutput } from './command-output.js';
@@ -59,7 +59,7 @@ export async function runDeliveryCommand(args: string[], output: CommandOutput):
   const body = file === undefined ? undefined : (await readFile(file)).toString('base64');
   const emulator = await EmulatorClient.connect(url, controlToken);
   if (command === 'watch') return watch(emulator, output);
-  const delivery = await emulator.send<DeliveryRecord>(
+  const delivery = await emulator.send<DeliveryAttempt>(
     id === undefined
       ? { method: 'POST', control: 'deliveries', input: { body, companyId } }
       : { method: 'POST', control: `deliveries/${encodeURIComponent(id)}/redeliver` },
@@ -84,7 +84,7 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0
       const control = `deliveries/${encodeURIComponent(delivery.id)}`;
       // A reset may have removed the delivery meanwhile. If the emulator has been closed, the next request of the list
       // fails.
-      const found = emulator.send<DeliveryRecord>({ method: 'GET', control });
+      const found = emulator.send<DeliveryAttempt>({ method: 'GET', control });
       const record = await found.catch(() => undefined);
       if (record !== undefined) print(record, output);
     }
@@ -97,11 +97,11 @@ async function watch(emulator: EmulatorClient, output: CommandOutput): Promise<0
 /**
  * Returns a text that identifies an attempt. After a reset, the emulator may repeat ids, but not the times of creation.
  */
-function keyOf({ id, createdAt }: Pick<DeliveryRecord, 'id' | 'createdAt'>): string {
+function keyOf({ id, createdAt }: Pick<DeliveryAttempt, 'id' | 'createdAt'>): string {
   return `${id} ${createdAt}`;
 }
 
-function print(delivery: DeliveryRecord, output: CommandOutput): void {
+function print(delivery: DeliveryAttempt, output: CommandOutput): void {
   const time = new Date(delivery.sentAt ?? delivery.createdAt).toTimeString().slice(0, 8);
   const code = codeOf(delivery);
   output.out(`${time}  ${delivery.id}  ${describeDelivery(delivery)}${code ? `  ${code}` : ''}\n`);

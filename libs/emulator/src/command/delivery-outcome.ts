@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 
 /** Maximum number of characters of a response body that the command prints. */
 const PRINTED_BODY_LENGTH = 300;
@@ -8,7 +8,7 @@ export interface DeliveryOutcome {
   readonly advice: string | undefined;
 }
 
-export function describeOutcome(delivery: DeliveryRecord): DeliveryOutcome {
+export function describeOutcome(delivery: DeliveryAttempt): DeliveryOutcome {
   const { state, request, response, failure, durationMs, faults } = delivery;
   if (request === undefined) {
     return { text: `${state}: ${failure?.message ?? ''}`, advice: adviseUnsent(delivery) };
@@ -24,7 +24,7 @@ export function describeOutcome(delivery: DeliveryRecord): DeliveryOutcome {
   return { text: body === '' ? text : `${text}: ${body}`, advice: adviseResponse(delivery) };
 }
 
-function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefined {
+function adviseUnsent({ failure, companyId }: DeliveryAttempt): string | undefined {
   if (failure?.code === 'no_url') {
     return `start the emulator with --webhook-url http://127.0.0.1:3000/webhooks/payments, or PUT /emulator/companies/${companyId}/webhook with {"url":"…"}`;
   }
@@ -37,7 +37,7 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
   return undefined;
 }
 
-function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
+function adviseNoResponse({ failure }: DeliveryAttempt): string | undefined {
   if (failure?.code === 'private_host') {
     return 'if the application listens at this address, start the emulator with --allow-private-webhooks';
   }
@@ -48,12 +48,12 @@ function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
 }
 
 /** The error code in the response of an application that uses nestjs-payments. */
-export function codeOf({ response }: Pick<DeliveryRecord, 'response'>): string | undefined {
+export function codeOf({ response }: Pick<DeliveryAttempt, 'response'>): string | undefined {
   // The delivery log may contain only the start of the body.
   return /"code":"(\w+)"/.exec(response?.body ?? '')?.[1];
 }
 
-function adviseResponse({ response, faults, companyId }: DeliveryRecord): string {
+function adviseResponse({ response, faults, companyId }: DeliveryAttempt): string {
   if (faults.some((fault) => /^tamper|^oldSecret$/.test(fault))) {
     return "a fault of the emulator changed this delivery; switch the fault off on the emulator's page";
   }

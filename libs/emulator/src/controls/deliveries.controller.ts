@@ -1,6 +1,6 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query, UseGuards } from '@nestjs/common';
 import { DeliveryFilter, DeliverySearch } from '../deliveries/delivery-inputs.js';
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 import type { DeliveryPage } from '../deliveries/delivery-summary.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { validateInput } from '../validate-input.js';
@@ -17,7 +17,7 @@ export class DeliveriesController {
   ) {}
 
   @Get()
-  list(@Query() query: object): DeliveryRecord[] {
+  list(@Query() query: object): DeliveryAttempt[] {
     return this.core.log.list(validateInput(DeliveryFilter, { ...query }));
   }
 
@@ -28,21 +28,21 @@ export class DeliveriesController {
   }
 
   @Get(':id')
-  get(@Param('id') id: string): DeliveryRecord {
+  get(@Param('id') id: string): DeliveryAttempt {
     return this.core.log.get(id).record;
   }
 
   /** Signs a body and sends it unchanged. Responds after the first attempt has ended. */
   @Post()
   @HttpCode(200)
-  send(@Body() body: object): Promise<DeliveryRecord> {
+  send(@Body() body: object): Promise<DeliveryAttempt> {
     return this.core.sendBody({ environment: this.address.environment, ...body });
   }
 
   /** Sends the event of a logged attempt again. Responds with the new attempt after this attempt has ended. */
   @Post(':id/redeliver')
   @HttpCode(200)
-  redeliver(@Param('id') id: string): Promise<DeliveryRecord> {
+  redeliver(@Param('id') id: string): Promise<DeliveryAttempt> {
     return this.core.deliveries.redeliver(id);
   }
 

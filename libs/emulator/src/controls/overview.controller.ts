@@ -1,6 +1,6 @@
 import { Controller, Get, UseGuards } from '@nestjs/common';
 import type { Environment } from '../companies/company.js';
-import type { DeliveryState } from '../deliveries/delivery-record.js';
+import type { DeliveryState } from '../deliveries/delivery-attempt.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import type { FaultPlan } from '../faults/fault-plan.js';

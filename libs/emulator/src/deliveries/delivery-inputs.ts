@@ -3,8 +3,8 @@ import { IsLimit } from '../input-validators.js';
 import type { Environment } from '../companies/company.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
 import { EmulatorInputError } from '../emulator-errors.js';
-import type { DeliveryState } from './delivery-record.js';
-import { DELIVERY_STATES } from './delivery-record.js';
+import type { DeliveryState } from './delivery-attempt.js';
+import { DELIVERY_STATES } from './delivery-attempt.js';
 import type { WebhookEvent } from './delivery-request.js';
 
 /** Selects the attempts of the delivery log that match all given fields. */

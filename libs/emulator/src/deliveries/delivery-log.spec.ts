@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import { EmulatorError } from '../emulator-errors.js';
 import { DeliveryLog } from './delivery-log.js';
-import type { DeliveryRecord } from './delivery-record.js';
+import type { DeliveryAttempt } from './delivery-attempt.js';
 
-function entry(id: string, more: Partial<DeliveryRecord> = {}) {
+function entry(id: string, more: Partial<DeliveryAttempt> = {}) {
   const event = { eventId: id, eventType: 'a.b' };
   const record = {
     id,
@@ -13,7 +13,7 @@ function entry(id: string, more: Partial<DeliveryRecord> = {}) {
     faults: [],
     ...more,
   } as unknown;
-  return { record: record as DeliveryRecord, original: new Uint8Array() };
+  return { record: record as DeliveryAttempt, original: new Uint8Array() };
 }
 
 describe('DeliveryLog', () => {

@@ -2,11 +2,11 @@ import { EmulatorError } from '../emulator-errors.js';
 import type { DeliveryFilter, DeliverySearch } from './delivery-inputs.js';
 import type { DeliveryPage } from './delivery-summary.js';
 import { matches, summarise } from './delivery-summary.js';
-import type { DeliveryRecord, DeliveryState } from './delivery-record.js';
+import type { DeliveryAttempt, DeliveryState } from './delivery-attempt.js';
 
 /** An attempt with the event's original bytes, which a redelivery sends again. */
 export interface LoggedDelivery {
-  readonly record: DeliveryRecord;
+  readonly record: DeliveryAttempt;
   readonly original: Uint8Array;
 }
 
@@ -35,12 +35,12 @@ export class DeliveryLog {
   }
 
   /** Returns copies of the matching attempts, in the order of their creation. */
-  list(filter: DeliveryFilter = {}): DeliveryRecord[] {
+  list(filter: DeliveryFilter = {}): DeliveryAttempt[] {
     const { limit, ...fields } = filter;
     const criteria = Object.entries(fields).filter(([, value]) => value !== undefined);
-    const found: DeliveryRecord[] = [];
+    const found: DeliveryAttempt[] = [];
     for (const { record } of this.#entries.values()) {
-      if (criteria.every(([key, value]) => record[key as keyof DeliveryRecord] === value)) {
+      if (criteria.every(([key, value]) => record[key as keyof DeliveryAttempt] === value)) {
         found.push(record);
       }
     }
@@ -81,7 +81,7 @@ export class DeliveryLog {
  * Returns the time that the emulator's page shows for an attempt. The page sorts attempts by this time, because the
  * order of sending can differ from the order of creation.
  */
-function timeOf({ sentAt, createdAt }: DeliveryRecord): string {
+function timeOf({ sentAt, createdAt }: DeliveryAttempt): string {
   return sentAt ?? createdAt;
 }
 

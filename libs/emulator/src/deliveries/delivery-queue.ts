@@ -4,9 +4,9 @@ import type { DrawnAttemptFaults, DrawnEventFaults } from '../faults/delivery-fa
 import type { FaultStore } from '../faults/fault-store.js';
 import { Delays } from '../runtime/delays.js';
 import type { EmulatorClock } from '../runtime/emulator-clock.js';
-import type { Delivery, DeliveryAttempts } from './delivery-attempts.js';
+import type { Delivery, AttemptRunner } from './attempt-runner.js';
 import type { DeliveryLog } from './delivery-log.js';
-import type { DeliveryRecord } from './delivery-record.js';
+import type { DeliveryAttempt } from './delivery-attempt.js';
 import type { WebhookEvent } from './delivery-request.js';
 import { ReorderWindow } from './reorder-window.js';
 
@@ -28,7 +28,7 @@ export class DeliveryQueue {
     private readonly companies: CompanyStore,
     private readonly faults: FaultStore,
     private readonly log: DeliveryLog,
-    private readonly attempts: DeliveryAttempts,
+    private readonly attempts: AttemptRunner,
     clock: EmulatorClock,
   ) {
     this.#delays = new Delays(clock);
@@ -44,7 +44,7 @@ export class DeliveryQueue {
     environment: Environment,
     event: WebhookEvent,
     original: Uint8Array = Buffer.from(JSON.stringify(event)),
-  ): Promise<DeliveryRecord> {
+  ): Promise<DeliveryAttempt> {
     const faults = this.faults.forEvent(company.companyId);
     const { transactionId, externalReference, amount } = event.data;
     const identity = {
@@ -66,11 +66,11 @@ export class DeliveryQueue {
         original,
         signal,
       };
-      return new Promise<DeliveryRecord>((ended) => {
+      return new Promise<DeliveryAttempt>((ended) => {
         void this.#track(() => this.#deliver(delivery, faults, delayMs, ended));
       });
     });
-    return firstAttempts[0] as Promise<DeliveryRecord>;
+    return firstAttempts[0] as Promise<DeliveryAttempt>;
   }
 
   /**
@@ -79,7 +79,7 @@ export class DeliveryQueue {
    *
    * @throws EmulatorError `not_found`
    */
-  async redeliver(id: string): Promise<DeliveryRecord> {
+  async redeliver(id: string): Promise<DeliveryAttempt> {
     const { record, original } = this.log.get(id);
     const company = this.companies.get(record.companyId);
     const { signal } = this.#abort;
@@ -120,7 +120,7 @@ export class DeliveryQueue {
     delivery: Delivery,
     faults: DrawnEventFaults,
     delayMs: number,
-    firstEnded: (record: DeliveryRecord) => void,
+    firstEnded: (record: DeliveryAttempt) => void,
   ): Promise<void> {
     const { signal, identity } = delivery;
     let record = this.attempts.create(delivery, identity.copy === 0 ? 'event' : 'duplicate', 1, [

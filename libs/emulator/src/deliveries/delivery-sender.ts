@@ -1,10 +1,10 @@
 import { messageOf } from '../emulator-errors.js';
 import type { EmulatorClock } from '../runtime/emulator-clock.js';
-import type { DeliveryFailure, DeliveryRecord } from './delivery-record.js';
+import type { DeliveryFailure, DeliveryAttempt } from './delivery-attempt.js';
 import type { DeliveryRequest } from './delivery-request.js';
 import { PrivateHostError } from './public-fetch.js';
 
-export type DeliveryResult = Pick<DeliveryRecord, 'response' | 'failure'>;
+export type DeliveryResult = Pick<DeliveryAttempt, 'response' | 'failure'>;
 
 export interface SenderOptions {
   readonly fetch: typeof globalThis.fetch;

@@ -1,8 +1,8 @@
 import type { DeliverySearch } from './delivery-inputs.js';
-import type { DeliveryRecord } from './delivery-record.js';
+import type { DeliveryAttempt } from './delivery-attempt.js';
 
 /** A logged attempt without headers and bodies. The emulator's page shows many attempts, and bodies can be large. */
-export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
+export type DeliverySummary = Omit<DeliveryAttempt, 'request' | 'response'> & {
   /** The URL of the webhook request; undefined if the emulator sent none. */
   readonly url: string | undefined;
   /** The status of the response; undefined without a response. */
@@ -16,12 +16,12 @@ export interface DeliveryPage {
   readonly more: boolean;
 }
 
-export function summarise({ request, response, ...record }: DeliveryRecord): DeliverySummary {
+export function summarise({ request, response, ...record }: DeliveryAttempt): DeliverySummary {
   return { ...structuredClone(record), url: request?.url, status: response?.status };
 }
 
 export function matches(
-  record: DeliveryRecord,
+  record: DeliveryAttempt,
   { companyId, state, search }: Pick<DeliverySearch, 'companyId' | 'state' | 'search'>,
 ): boolean {
   if (companyId !== undefined && record.companyId !== companyId) return false;

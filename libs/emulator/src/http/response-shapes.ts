@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 import type { Transaction } from '../transactions/transaction.js';
 import { toTransactionFields } from '../transactions/transaction.js';
 
@@ -21,7 +21,7 @@ export interface ResponseShapes {
    * The body of `POST /v1/webhooks/test`. Default: `{ delivered, eventId, deliveryId, status, durationMs, error }`.
    * `status` is the status of the receiver's response or null, and `error` is `{ code, message }` or null.
    */
-  readonly testDelivery: (delivery: DeliveryRecord) => unknown;
+  readonly testDelivery: (delivery: DeliveryAttempt) => unknown;
   /** The body of every error under `/v1`. Default: `{ statusCode, message }`. */
   readonly error: (error: ServiceError) => unknown;
 }

@@ -1,4 +1,4 @@
-import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { DeliveryAttempt } from '../deliveries/delivery-attempt.js';
 import type { WebhookEvent } from '../deliveries/delivery-request.js';
 import type { EmulatorCore } from '../emulator-core.js';
 import type { Transaction } from '../transactions/transaction.js';
@@ -11,7 +11,7 @@ export interface TriggeredEvent {
   readonly transaction: Transaction | undefined;
   readonly event: WebhookEvent;
   /** The first attempt, which has ended. The `state` of the attempt is the result. */
-  readonly delivery: DeliveryRecord;
+  readonly delivery: DeliveryAttempt;
 }
 
 /**

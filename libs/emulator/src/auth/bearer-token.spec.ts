@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { readBearerToken } from './access-token.guard.js';
+import { readBearerToken } from './bearer-token.js';
 
 describe('readBearerToken', () => {
   it('readBearerToken() reads the token from Authorization or from x-auth-token', () => {

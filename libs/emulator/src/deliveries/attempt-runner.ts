@@ -7,7 +7,7 @@ import type { EmulatorClock } from '../runtime/emulator-clock.js';
 import type { RandomSource } from '../runtime/random-source.js';
 import { Semaphore } from '../runtime/semaphore.js';
 import type { DeliveryLog } from './delivery-log.js';
-import type { DeliveryCause, DeliveryFailure, DeliveryRecord } from './delivery-record.js';
+import type { DeliveryCause, DeliveryFailure, DeliveryAttempt } from './delivery-attempt.js';
 import { composeRequest } from './delivery-request.js';
 import { sendDelivery } from './delivery-sender.js';
 
@@ -20,13 +20,13 @@ export interface AttemptOptions {
   readonly remoteAccess: boolean;
   readonly concurrency: number;
   /** A function that is called with each attempt that has ended. If the function throws, the error is logged. */
-  readonly onDelivery: (record: DeliveryRecord) => void;
+  readonly onDelivery: (record: DeliveryAttempt) => void;
 }
 
 /** One delivery of an event, with all attempts of this delivery. */
 export interface Delivery {
   readonly identity: Pick<
-    DeliveryRecord,
+    DeliveryAttempt,
     | 'companyId'
     | 'environment'
     | 'eventId'
@@ -45,7 +45,7 @@ export interface Delivery {
   readonly signal: AbortSignal;
 }
 
-export class DeliveryAttempts {
+export class AttemptRunner {
   readonly #logger = new Logger('PaymentsEmulator');
   readonly #semaphore: Semaphore;
 
@@ -65,10 +65,10 @@ export class DeliveryAttempts {
     cause: DeliveryCause,
     attempt: number,
     faults: string[] = [],
-  ): DeliveryRecord {
+  ): DeliveryAttempt {
     const { companyId, environment, eventId, eventType, transactionId } = delivery.identity;
     const { externalReference, amount, copy } = delivery.identity;
-    const record: DeliveryRecord = {
+    const record: DeliveryAttempt = {
       id: this.random.id('delivery'),
       companyId,
       environment,
@@ -100,7 +100,7 @@ export class DeliveryAttempts {
    */
   async run(
     delivery: Delivery,
-    record: DeliveryRecord,
+    record: DeliveryAttempt,
     faults?: DrawnAttemptFaults,
   ): Promise<void> {
     await this.#semaphore.run(async () => {
@@ -124,7 +124,7 @@ export class DeliveryAttempts {
 
   async #send(
     delivery: Delivery,
-    record: DeliveryRecord,
+    record: DeliveryAttempt,
     faults: DrawnAttemptFaults,
   ): Promise<void> {
     const { company, original, signal } = delivery;
@@ -159,7 +159,7 @@ export class DeliveryAttempts {
   }
 
   /** Calls `onDelivery`. An error that `onDelivery` throws must not affect the delivery. */
-  #notify(record: DeliveryRecord): void {
+  #notify(record: DeliveryAttempt): void {
     try {
       this.options.onDelivery(record);
     } catch (error) {
@@ -183,7 +183,7 @@ export class DeliveryAttempts {
 
 function failureBeforeSending(
   delivery: Delivery,
-  record: DeliveryRecord,
+  record: DeliveryAttempt,
 ): DeliveryFailure | undefined {
   const { active, url } = delivery.company.webhook;
   if (delivery.signal.aborted) {

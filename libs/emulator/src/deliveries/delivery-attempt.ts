@@ -51,7 +51,7 @@ export interface DeliveryFailure {
  * One attempt in the delivery log, with its webhook request and response. In the emulator, as in the contract of the
  * service, a delivery means sending one event to the webhook, with one or several attempts.
  */
-export interface DeliveryRecord {
+export interface DeliveryAttempt {
   /** The id of the attempt, which the emulator generates. `redeliver()` takes this id. */
   readonly id: string;
   readonly companyId: string;
