@@ -1,6 +1,6 @@
 // An application with nestjs-payments that polls the service about expected payments, and counts its SQL statements.
 import { Pool } from 'pg';
-import { OnPaymentEvent, PaymentExpectations, PaymentsModule } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
 import { listen, provider } from './nest-application.ts';
@@ -17,19 +17,12 @@ export interface ExpectingAppSetup {
 }
 
 const { inbox, baseUrl, polls } = configuration() as ExpectingAppSetup;
-const { baseUrl: _, ...company } = COMPANY;
 let statements = 0;
-/** Callbacks for the end of a poll, by the reference of the payment. */
-const onPolled = new Map<string, () => void>();
 const app = await listen('express', {
   imports: [
     PaymentsModule.forRoot({
+      ...COMPANY,
       baseUrl,
-      companies: [
-        { ...company, id: 'default' },
-        { ...company, id: 'hung', webhookSecret: 'whsec_bench_of_the_other_company' },
-      ],
-      observers: [{ pollEnded: ({ reference }) => onPolled.get(reference)?.() }],
       inbox: inbox.kind === 'postgres' ? countedInbox(inbox.url) : inboxOf(inbox),
       ...(polls && {
         reconcile: { interpret: () => 'pending', eventTypes: ['transaction.completed'] },
@@ -45,28 +38,6 @@ serveCommands(`${await app.getUrl()}/webhooks/payments`, {
     const count = statements;
     statements = 0;
     return count;
-  },
-  /** Stores `count` expected payments whose polls never get a response. */
-  async hang(count: number) {
-    const names = Array.from({ length: count }, (_, n) => ({
-      reference: `hung-${n}`,
-      company: 'hung',
-    }));
-    const expectations = app.get(PaymentExpectations);
-    const store = (name: (typeof names)[number]) =>
-      expectations.expect({ ...name, transactionId: name.reference });
-    for (const name of names) await store(name);
-    await expectations.askNow(names);
-  },
-  /** Polls a payment of another company, and resolves with the milliseconds until the poll has ended. */
-  async poll(reference: string) {
-    const expectations = app.get(PaymentExpectations);
-    await expectations.expect({ reference, transactionId: reference, company: 'default' });
-    const polled = new Promise<void>((resolve) => onPolled.set(reference, resolve));
-    const start = performance.now();
-    await expectations.askNow({ reference, company: 'default' });
-    await polled;
-    return performance.now() - start;
   },
   end: () => app.close(),
 });

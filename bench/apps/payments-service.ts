@@ -1,5 +1,4 @@
-// A minimal payments service with one token and one transaction. It never responds to a request for a
-// transaction whose id contains `hung`.
+// A minimal payments service with one token and one transaction.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveCommands } from '../../test/support/processes/command-process.ts';
@@ -16,7 +15,6 @@ const TRANSACTION = JSON.stringify({
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   const isToken = request.url === '/v1/auth/token';
   request.resume();
-  if (request.url?.includes('hung')) return;
   const body = isToken ? TOKEN : TRANSACTION;
   response
     .writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })

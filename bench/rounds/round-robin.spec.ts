@@ -19,14 +19,6 @@ describe('measureRoundRobin', () => {
     expect(turns.join(' ')).toBe('A B C A B C');
   });
 
-  it('measureRoundRobin() runs the given number of warm-up rounds', async () => {
-    const { all } = contenders('A', 'B');
-    expect(await measureRoundRobin(all, { rounds: 1, warmUp: 3 })).toEqual([
-      [{ value: 7 }],
-      [{ value: 8 }],
-    ]);
-  });
-
   it('measureRoundRobin() returns no samples of the warm-up round', async () => {
     const { turns, all } = contenders('A', 'B');
     const samples = await measureRoundRobin(all, { rounds: 2 });

@@ -8,7 +8,7 @@ import type { CommandProcess } from '../../test/support/processes/command-proces
 import { startChild } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
-import { atMostMs, PER_SECOND, quantileOf, responseTimes } from './shared/measure-event-latency.ts';
+import { PER_SECOND, quantileOf, responseTimes } from './shared/measure-event-latency.ts';
 import { expectMany, grownPostgres, grownSqlite } from './shared/fill-expected-payments.ts';
 import { openSqlite } from './growth-sqlite.ts';
 import { systemRuntime } from './shared/run-store-operations.ts';
@@ -21,12 +21,10 @@ const CLAIMED = 64;
 const CLAIMS = 20;
 const DUE_AT_ONCE = 10_000;
 const IDLE_MS = 20_000;
-/** Number of polls for the company for which the payments service does not respond. */
-const HUNG = 1000;
 const WITH = 'with polls';
 const WITHOUT = 'without polls';
 
-/** Measures EX-14, EX-18 and EX-19: the costs of open expectations. */
+/** Measures EX-14 and EX-18: the costs of open expectations. */
 export const expectations: Row = {
   name: 'expectations',
   title: 'Open expectations',
@@ -69,12 +67,6 @@ export const expectations: Row = {
         ending,
         await start({ kind: 'sqlite', file }, true),
         openSqlite(file),
-      ),
-      await hungTable('PostgreSQL', scale, async () =>
-        start({ kind: 'postgres', url: await server.createDatabase() }, true),
-      ),
-      await hungTable('SQLite', scale, async (name) =>
-        start({ kind: 'sqlite', file: join(folder, `${name}.db`) }, true),
       ),
     ];
   },
@@ -200,39 +192,5 @@ async function receiveTable(
       },
     ],
     targets: [atMost(1.25, busy, idle, 'at most 1.25 times the time without due polls')],
-  };
-}
-
-/** Measures polls for one company while the payments service does not respond to the polls for another company. */
-async function hungTable(
-  database: string,
-  scale: Scale,
-  start: (name: string) => Promise<CommandProcess>,
-): Promise<Table> {
-  const [hung, alone] = [`next to ${HUNG} polls without a response`, 'without other polls'];
-  const contender = async (name: string, file: string, polls: number): Promise<Contender> => {
-    const app = await start(file);
-    if (polls > 0) await app.request('hang', polls);
-    let count = 0;
-    return {
-      name,
-      async measure() {
-        const taken: number[] = [];
-        // The rate of a company is limited to five polls per second.
-        for (let n = 0; n < sized(scale, 40); n += 1) {
-          taken.push(await app.request<number>('poll', `poll-${(count += 1)}`));
-          await wait(200);
-        }
-        const sorted = taken.toSorted((a, b) => a - b);
-        return { value: quantileOf(sorted, 0.95) };
-      },
-    };
-  };
-  return {
-    title: `${database}: p95 of the time until a due poll has ended`,
-    unit: 'ms',
-    better: 'lower',
-    contenders: [await contender(hung, 'hung', HUNG), await contender(alone, 'alone', 0)],
-    targets: [atMostMs(hung, 1000)],
   };
 }

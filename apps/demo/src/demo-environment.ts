@@ -31,7 +31,7 @@ const POLL_SCHEDULE_MS = Array.from({ length: 100 }, (_, index) =>
   index < 40 ? (index + 1) * POLL_INTERVAL_MS : 120_000 + (index - 39) * 60_000,
 );
 
-/** User of the console. */
+/** User of the console of each shop. */
 const OPERATOR = 'operator';
 
 /** A part of the demo. */
@@ -171,7 +171,6 @@ function settingsOf(
     PAYMENTS_WEBHOOK_SECRET_PREVIOUS: OLD_SECRET,
     SHOP_LEASE_MS: LEASE_MS,
     SHOP_POLL_SCHEDULE_MS: POLL_SCHEDULE_MS.join(),
-    SHOP_CONSOLE_USER: OPERATOR,
     SHOP_CONSOLE_PASSWORD: password,
   };
 }

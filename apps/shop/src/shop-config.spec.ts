@@ -31,22 +31,8 @@ describe('readShopEnvironment', () => {
       declinedStatus: 'failed',
       findPath: '/emulator/payments',
       pollScheduleMs: null,
-      console: null,
+      consolePassword: null,
     });
-  });
-
-  it('readShopEnvironment() returns settings of the console only if a password is set', () => {
-    const SHOP_CONSOLE_PASSWORD = 'twelve chars';
-    expect(readShopEnvironment({ ...REQUIRED, SHOP_CONSOLE_PASSWORD }).console).toEqual({
-      path: '/console',
-      user: 'operator',
-      password: SHOP_CONSOLE_PASSWORD,
-    });
-    const variables = { SHOP_CONSOLE_USER: 'jo', SHOP_CONSOLE_PATH: '/ops/payments' };
-    expect(readShopEnvironment({ ...REQUIRED, ...variables }).console).toBeNull();
-    expect(
-      readShopEnvironment({ ...REQUIRED, ...variables, SHOP_CONSOLE_PASSWORD }).console,
-    ).toEqual({ path: '/ops/payments', user: 'jo', password: SHOP_CONSOLE_PASSWORD });
   });
 
   it('readShopEnvironment() treats an empty variable as not set', () => {
@@ -69,6 +55,7 @@ describe('readShopEnvironment', () => {
         PAYMENTS_DECLINED_STATUS: 'rejected',
         PAYMENTS_FIND_PATH: '/v1/search',
         SHOP_POLL_SCHEDULE_MS: '1000,2000',
+        SHOP_CONSOLE_PASSWORD: 'twelve chars',
       }),
     ).toEqual({
       port: 0,
@@ -82,7 +69,7 @@ describe('readShopEnvironment', () => {
       declinedStatus: 'rejected',
       findPath: '/v1/search',
       pollScheduleMs: [1000, 2000],
-      console: null,
+      consolePassword: 'twelve chars',
     });
   });
 
@@ -116,11 +103,6 @@ describe('readShopEnvironment', () => {
     ['SHOP_CONSOLE_PASSWORD', 'eleven char'],
     ['SHOP_CONSOLE_PASSWORD', 'a'.repeat(201)],
     ['SHOP_CONSOLE_PASSWORD', 'twelve chars\n'],
-    ['SHOP_CONSOLE_USER', 'a:b'],
-    ['SHOP_CONSOLE_PATH', 'console'],
-    ['SHOP_CONSOLE_PATH', '/'],
-    ['SHOP_CONSOLE_PATH', '/console/:id'],
-    ['SHOP_CONSOLE_PATH', '/orders/console'],
   ])(
     'readShopEnvironment() rejects %s=%j with one message that names the variable',
     (name, value) => {

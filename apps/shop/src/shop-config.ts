@@ -115,19 +115,6 @@ export class ShopEnvironment {
   @IsOptional()
   @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
   SHOP_CONSOLE_PASSWORD?: string;
-
-  /** User of the console. Default `operator`. */
-  @Matches(/^[^:\p{Cc}]{1,100}$/u, {
-    message:
-      'SHOP_CONSOLE_USER must be 1 to 100 characters, none of them a colon or a control character',
-  })
-  SHOP_CONSOLE_USER: string = 'operator';
-
-  /** Path of the console. Default `/console`. */
-  @Matches(/^\/(?!(api|assets|buy|ledger|orders|webhooks)(\/|$))[\w~-]+(\/[\w~-]+)*$/, {
-    message: 'SHOP_CONSOLE_PATH must be a path that the shop does not use, such as /console',
-  })
-  SHOP_CONSOLE_PATH: string = '/console';
 }
 
 /** The validated settings of the shop. */
@@ -148,15 +135,8 @@ export interface ShopSettings {
    * selects the default of the payments module.
    */
   readonly pollScheduleMs: readonly number[] | null;
-  /** The settings of the console of the inbox, or `null` if the shop has no console. */
-  readonly console: ConsoleSettings | null;
-}
-
-/** Path, user and password of the console of the inbox. */
-export interface ConsoleSettings {
-  readonly path: string;
-  readonly user: string;
-  readonly password: string;
+  /** Password of the console of the inbox, or `null` if the shop has no console. */
+  readonly consolePassword: string | null;
 }
 
 /**
@@ -207,13 +187,6 @@ export function readShopEnvironment(
     declinedStatus: environment.PAYMENTS_DECLINED_STATUS,
     findPath: environment.PAYMENTS_FIND_PATH,
     pollScheduleMs: environment.SHOP_POLL_SCHEDULE_MS?.split(',').map(Number) ?? null,
-    console: consoleOf(environment),
+    consolePassword: environment.SHOP_CONSOLE_PASSWORD ?? null,
   });
-}
-
-function consoleOf(environment: ShopEnvironment): ConsoleSettings | null {
-  const { SHOP_CONSOLE_PASSWORD: password } = environment;
-  if (password === undefined) return null;
-  const { SHOP_CONSOLE_USER: user, SHOP_CONSOLE_PATH: path } = environment;
-  return Object.freeze({ path, user, password });
 }

@@ -41,13 +41,13 @@ import type { ShopSettings } from './shop-config.js';
 })
 export class ShopModule {
   /**
-   * Creates the root module, with the console of the inbox if the console is configured. The settings are a parameter,
-   * because Nest needs the console's path before it injects settings.
+   * Creates the root module, with the console of the inbox for the user `operator` if the console has a password. The
+   * settings are a parameter, because Nest needs the imports of a module before it injects settings.
    */
-  static register({ console }: ShopSettings): DynamicModule {
-    if (console === null) return { module: ShopModule };
-    const { path, user, password } = console;
-    const guards = [new BasicAuthGuard({ users: { [user]: password } })];
-    return { module: ShopModule, imports: [PaymentsConsoleModule.register({ path, guards })] };
+  static register({ consolePassword }: ShopSettings): DynamicModule {
+    if (consolePassword === null) return { module: ShopModule };
+    const guards = [new BasicAuthGuard({ users: { operator: consolePassword } })];
+    const registered = PaymentsConsoleModule.register({ path: '/console', guards });
+    return { module: ShopModule, imports: [registered] };
   }
 }

@@ -17,16 +17,8 @@ const APART_MS = 400;
 const OF_ID = 2_654_435_761;
 const OF_TRANSACTION = 2_246_822_519;
 
-/** Returns the id of event number `n`. */
-export const idOf = (n: number): string => `evt_${hex(n, OF_ID)}`;
-/** Returns the transaction id of event number `n`. */
-export const transactionOf = (n: number): string => `txn_${hex(n, OF_TRANSACTION)}`;
 /** Returns the reference of event number `n`. */
 export const referenceOf = (n: number): string => `ORDER-${n}`;
-
-function hex(n: number, factor: number): string {
-  return ((BigInt(n) * BigInt(factor)) % 2n ** 32n).toString(16).padStart(8, '0');
-}
 
 /** Creates a PostgreSQL database with events of several companies, and returns its URL. The event times increase. */
 export async function fillPostgres(server: PostgresServer, count: number): Promise<string> {

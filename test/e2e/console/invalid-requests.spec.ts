@@ -5,17 +5,13 @@ import { consoleOnEachAdapter, FAILURE_GROUP } from '../../support/console/conso
 const QUERIES: [string, string][] = [
   ['/api/overview?minutes=0', '"minutes" must be a whole number from 1 to 1440.'],
   ['/api/overview?minutes=1441', '"minutes" must be'],
-  ['/api/overview?minutes=an%20hour', '"minutes" must be'],
   [
     '/api/overview?minute=5',
     'The query must not have the field "minute". Its fields are: minutes.',
   ],
   ['/api/audit?show=payloads', '"show" must be one of all, actions, views.'],
   ['/api/audit?limit=1001', '"limit" must be a whole number from 1 to 1000.'],
-  ['/api/events?limit=0', '"limit" must be a whole number from 1 to 200.'],
-  ['/api/events?limit=201', '"limit" must be'],
-  ['/api/events?limit=-1', '"limit" must be'],
-  ['/api/events?limit=1.5', '"limit" must be'],
+  ['/api/events?limit=201', '"limit" must be a whole number from 1 to 200.'],
   ['/api/events?state=a&state=b', '"state" is in the query more than once: send it once.'],
   [
     '/api/events?state[]=dead',
@@ -25,11 +21,8 @@ const QUERIES: [string, string][] = [
   ['/api/events?order=up', '"order" must be one of newest, oldest.'],
   ['/api/events?from=yesterday', '"from" must be a time such as 2026-11-20T08:00:00Z, or a date.'],
   ['/api/events?from=2026-02-30', '"from" must be'],
-  ['/api/events?from=2026-11-20T08:00', '"from" must be'],
-  ['/api/events?from=2026-11-20T25:00Z', '"from" must be'],
   ['/api/events?from=2026-W01', '"from" must be'],
   ['/api/events?to=0026-11-20', '"to" must be'],
-  ['/api/events?to=1763625600000', '"to" must be'],
   [
     `/api/events?search=${'x'.repeat(1001)}`,
     '"search" must be a text of 1 to 1000 characters; an emoji counts as two.',
@@ -58,9 +51,7 @@ const BODIES: [string, string, unknown, string][] = [
   ['two selections', 'skip', { events: [event], filter: {} }, 'either "events" or "filter"'],
   ['no events', 'redrive', { events: [] }, A_LIST],
   ['1,001 events', 'redrive', { events: many(1001) }, A_LIST],
-  ['an event in place of a list', 'skip', { events: event }, A_LIST],
   ['an id in place of an event', 'skip', { events: ['e-1'] }, A_LIST],
-  ['a list in a list of events', 'skip', { events: [[event]] }, A_LIST],
   ['events that are null', 'skip', { events: null }, A_LIST],
   ['an event without company', 'skip', { events: [{ id: 'e-1' }] }, '"events[0].company" is miss'],
   [
@@ -80,8 +71,6 @@ const BODIES: [string, string, unknown, string][] = [
     'No handler is named "Nobody". The handlers are: Orders.markPaid.',
   ],
   ['force as text', 'redrive', { events: [event], force: 'yes' }, '"force" must be true or false.'],
-  ['force as null', 'redrive', { events: [event], force: null }, '"force" must be true or false.'],
-  ['dryRun as a number', 'skip', { events: [event], dryRun: 0 }, '"dryRun" must be true or false.'],
   [
     'a rate for selected events',
     'redrive',
@@ -96,12 +85,6 @@ const BODIES: [string, string, unknown, string][] = [
   ],
   ['no redrive to stop', 'stop', {}, '"id" is missing. It must be a text of 1 to 100 characters'],
   [
-    'an empty error',
-    'skip',
-    { filter: { error: '' } },
-    '"filter.error" must be a text of 1 to 1000 char',
-  ],
-  [
     'an unknown field',
     'redrive',
     { events: [event], more: 1 },
@@ -115,17 +98,13 @@ const BODIES: [string, string, unknown, string][] = [
   ],
   ['an unknown state', 'skip', { filter: { state: 'gone' } }, '"filter.state" must be one of pend'],
   ['a time in words', 'skip', { filter: { from: 'today' } }, '"filter.from" must be a time such'],
-  ['an empty search', 'skip', { filter: { search: '' } }, '"filter.search" must be a text of 1 to'],
   ['a filter that is text', 'skip', { filter: 'all' }, `"filter" must be ${FILTER}`],
-  ['a filter that is a list', 'skip', { filter: [] }, `"filter" must be ${FILTER}`],
-  ['a filter that is null', 'skip', { filter: null }, `"filter" must be ${FILTER}`],
   [
     'a rate of 0',
     'redrive',
     { filter: {}, ratePerSecond: 0 },
     '"ratePerSecond" must be a number above 0, at most 1000.',
   ],
-  ['a rate as text', 'redrive', { filter: {}, ratePerSecond: '5' }, '"ratePerSecond" must be'],
   ['a rate of 1,001', 'redrive', { filter: {}, ratePerSecond: 1001 }, '"ratePerSecond" must be'],
   [
     'force for a skip',

@@ -9,7 +9,7 @@ const docs = resolve(import.meta.dirname, '../../../docs');
 /** Paths of pages on the site. TypeDoc writes `/api/` while the site is built. */
 const links = SIDEBAR.flatMap(({ items }) => items.map(({ link }) => link));
 
-describe('The sidebar of the documentation site', () => {
+describe('The sidebar of the documentation site, which is made from README.md', () => {
   it('the sidebar of the documentation site links only to pages that exist', () => {
     const missing = links.filter((link) => {
       const file = link.endsWith('/') ? `${link}index.md` : `${link}.md`;
