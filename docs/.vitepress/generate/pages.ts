@@ -6,7 +6,6 @@ import { errorCodeSections } from './error-codes.ts';
 import { faultTable } from './faults.ts';
 import { replacePart } from './generated-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
-import { defaultRetries } from './default-retries.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
 import { versionTable } from './versions.ts';
 
@@ -15,7 +14,6 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
   const pages: Record<string, (page: string) => string> = {
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
     'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionList(root)),
-    'docs/handle-events.md': (page) => replacePart(page, 'retries', defaultRetries()),
     'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodeSections(root)),
     'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
     'libs/emulator/README.md': (page) => replacePart(page, 'faults', faultTable()),
