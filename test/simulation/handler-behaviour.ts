@@ -53,10 +53,7 @@ export async function behave(
 ): Promise<void> {
   const effect = `${context.company}/${id}/${context.handler}`;
   const commit = (wait = process.transfer()): Promise<unknown> =>
-    context.commit((tx) => {
-      if (database.synchronous) return database.write(tx, effect);
-      return wait.then(() => database.write(tx, effect));
-    });
+    context.commit((tx) => wait.then(() => database.write(tx, effect)));
   switch (behaviour) {
     case 'succeed':
       return;
@@ -90,11 +87,8 @@ export async function behave(
       return;
     case 'commit nothing':
       await context.commit((tx) => {
-        const failed = (): never => {
-          throw new Error('The scenario makes the work of this commit fail.');
-        };
-        const written = database.write(tx, effect);
-        return written === undefined ? failed() : written.then(failed);
+        database.write(tx, effect);
+        throw new Error('The scenario makes the work of this commit fail.');
       });
       return;
     case 'commit twice':

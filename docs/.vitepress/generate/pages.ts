@@ -5,8 +5,8 @@ import { decisionList } from './decisions.ts';
 import { errorCodeSections } from './error-codes.ts';
 import { faultTable } from './faults.ts';
 import { replacePart } from './generated-part.ts';
-import { findProofs, linkProofs } from './promises.ts';
 import { defaultRetries } from './default-retries.ts';
+import { findProofs, linkProofs } from './promises.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
 import { versionTable } from './versions.ts';
 

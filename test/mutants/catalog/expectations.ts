@@ -84,7 +84,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/poller.ts`,
     replace: 'const attached = await this.store.expectations.attach(company, reference, found);',
     by: "const attached: string = 'conflict';",
-    specs: ['test/slow/expectations-killed.spec.ts'],
+    specs: ['test/simulation/simulation.spec.ts'],
   },
   {
     promise: 'EX-09',

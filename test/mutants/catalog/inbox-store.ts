@@ -134,8 +134,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     file: `${STORES}/sqlite/thread/database-file.ts`,
     replace: "'PRAGMA synchronous = FULL;",
     by: "'PRAGMA synchronous = NORMAL;",
-    specs: ['test/slow/sqlite-power-loss.spec.ts'],
-    releaseOnly: 'needs Linux and a C compiler',
+    specs: [`${STORES}/sqlite/thread/connection.spec.ts`],
   },
   {
     promise: 'IN-10',

@@ -25,7 +25,7 @@ const pragma = (connection: SqliteConnection, name: string) =>
   Object.values(connection.get(`PRAGMA ${name}`)!)[0];
 
 describe('SqliteConnection', () => {
-  it('SqliteConnection syncs every commit of the thread, and no commit of the event loop', () => {
+  it('IN-09 SqliteConnection syncs every commit of the thread, and no commit of the event loop', () => {
     expect(pragma(writer, 'journal_mode')).toBe('wal');
     expect(pragma(committer, 'journal_mode')).toBe('wal');
     const [NORMAL, FULL] = [1, 2];
