@@ -9,8 +9,6 @@ import type { PaymentsModuleOptions } from 'nestjs-payments';
 import { createEngineAdapter } from 'test-postgres/engines/create-engine-adapter';
 import type { EngineAccess } from 'test-postgres/engines/create-engine-adapter';
 import { provider } from '../apps/nest-application.ts';
-import { observersOf } from '../apps/observers.ts';
-import type { ObserverChoice } from '../apps/observers.ts';
 import { COMPANY, inboxOf } from '../apps/payments-options.ts';
 import type { InboxChoice } from '../apps/payments-options.ts';
 import { configuration, serveCommands } from '../../test/support/processes/command-process.ts';
@@ -20,20 +18,12 @@ import { HandlerCounter } from './handler-counter.ts';
 export interface PaymentsWorkerConfig {
   readonly inbox: InboxChoice;
   readonly concurrency: number;
-  readonly observers?: ObserverChoice;
   readonly engine?: EngineAccess;
   /** Whether a gateway counts the events that the engine has accepted. */
   readonly counts?: boolean;
 }
 
-const {
-  inbox,
-  concurrency,
-  observers: choice,
-  engine,
-  counts = false,
-} = configuration() as PaymentsWorkerConfig;
-const observers = observersOf(choice);
+const { inbox, concurrency, engine, counts = false } = configuration() as PaymentsWorkerConfig;
 const counter = new HandlerCounter();
 const Handlers = provider(counter.handle, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator);
 let app: INestApplicationContext | undefined;
@@ -48,7 +38,6 @@ serveCommands(null, {
           ...COMPANY,
           inbox: inboxOf(inbox),
           worker: { concurrency },
-          observers,
           ...(await engineOptions()),
         }),
       ],

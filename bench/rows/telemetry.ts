@@ -3,29 +3,20 @@ import { NO_OBSERVERS } from '../../libs/payments/dist/telemetry/observers.js';
 import type { ObserverChoice } from '../apps/observers.ts';
 import { startLoad, underLoad } from '../load/load-generator.ts';
 import { startChild } from '../processes/child.ts';
-import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
 import { temporaryFolder } from './shared/create-temporary-storage.ts';
-import { openedSqlite, paymentsQueue } from './shared/payments-queue.ts';
 
 const NONE = 'without observers';
-const EMPTY = 'an observer that does nothing';
 const OTEL = 'openTelemetry()';
-type Choices = readonly (readonly [string, ObserverChoice])[];
-const CHOICES: Choices = [
+const CHOICES: readonly (readonly [string, ObserverChoice])[] = [
   [OTEL, 'openTelemetry'],
   ['openTelemetry(), 10% of the spans sampled', 'sampled'],
   ['openTelemetry(), metrics only', 'metrics'],
-  [EMPTY, 'empty'],
+  ['an observer that does nothing', 'empty'],
+  ['without observers; the handler calls the SDK', 'sdk'],
   [NONE, 'none'],
 ];
-const RECEIVE_CHOICES: Choices = [
-  ...CHOICES.slice(0, -1),
-  ['without observers; the handler calls the SDK', 'sdk'],
-  ...CHOICES.slice(-1),
-];
-const TARGETS = [atMost(1.05, OTEL, NONE, 'at most 1.05 times the time without observers')];
 
 /** Number of warm-up rounds, because V8 compiles code until about 48,000 deliveries have run. */
 const WARM_UP = 8;
@@ -45,7 +36,11 @@ export const telemetry: Row = {
     const without = receivers.at(-1)!;
     return [
       {
-        ...tableOf('Receiving and handling, SQLite, Express', receivers),
+        title: 'Receiving and handling, SQLite, Express: processor time of an event',
+        unit: 'µs',
+        better: 'lower',
+        contenders: receivers,
+        targets: [atMost(1.05, OTEL, NONE, 'at most 1.05 times the time without observers')],
         warmUp: WARM_UP,
         notes: [
           'The processor time is that of all threads of the process. The SDK of OpenTelemetry creates the ' +
@@ -58,21 +53,10 @@ export const telemetry: Row = {
             'SDK alone.',
         ],
       },
-      tableOf('From stored to handled, SQLite', await working(folder, scale, ending)),
       checksTable(without),
     ];
   },
 };
-
-function tableOf(title: string, contenders: readonly Contender[]): Table {
-  return {
-    title: `${title}: processor time of an event`,
-    unit: 'µs',
-    better: 'lower',
-    contenders,
-    targets: TARGETS,
-  };
-}
 
 async function receiving(
   folder: string,
@@ -82,29 +66,12 @@ async function receiving(
   const load = await startLoad(ending);
   const order = { scheme: 'payments', count: sized(scale, 4000), connections: 64 } as const;
   const contenders: Contender[] = [];
-  for (const [name, observers] of RECEIVE_CHOICES) {
+  for (const [name, observers] of CHOICES) {
     const inbox = { kind: 'sqlite', file: join(folder, `receive-${observers}.db`) };
     const setup = { adapter: 'express', inbox, observers };
     const server = await startChild('apps/payments.ts', setup);
     ending.defer(() => server.stop());
     contenders.push(processorTime(underLoad(name, server, load, order, true)));
-  }
-  return contenders;
-}
-
-async function working(
-  folder: string,
-  scale: Scale,
-  ending: AsyncDisposableStack,
-): Promise<Contender[]> {
-  const count = sized(scale, 10_000);
-  const contenders: Contender[] = [];
-  for (const [name, observers] of CHOICES) {
-    const file = join(folder, `work-${observers}.db`);
-    const config = { inbox: { kind: 'sqlite', file }, concurrency: 20, observers } as const;
-    const queue = paymentsQueue(name, await openedSqlite(file, ending), config);
-    const workers = await startWorkers(queue, ending, 1);
-    contenders.push(processorTime(jobsPerSecond(queue, workers, count)));
   }
   return contenders;
 }

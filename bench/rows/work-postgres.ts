@@ -44,7 +44,7 @@ export const workPostgres: Row = {
       QUEUES,
       ...(redis ? ['BullMQ, every write on disk'] : []),
     ];
-    return [1, 2, 4].map((workers) => ({
+    return [1, 4].map((workers) => ({
       title: `${workers} worker process${workers === 1 ? '' : 'es'}, handlers that do nothing`,
       unit: 'events/s',
       better: 'higher' as const,

@@ -55,14 +55,6 @@ export function growthTables(stores: readonly GrownStore[], note = ''): Table[] 
     table('Receiving 512 events, 32 at a time', receiveMany, [within]),
     table('Claiming 64 deliveries', claimOnly, [within]),
     table('Claiming and completing 16 deliveries, 16 times', claimAndComplete),
-    table('Reading the statistics, 20 times', ({ store }) =>
-      timed(() => repeat(20, () => store.stats())),
-    ),
-    table('Listing the newest 50 events, 20 times', ({ store }) =>
-      timed(() =>
-        repeat(20, () => store.list({ filter: {}, order: 'newest', limit: 50, after: null })),
-      ),
-    ),
     whilePruning(grown[0]!),
   ];
 }

@@ -149,12 +149,9 @@ describe('the endpoints with which a merchant creates payments', () => {
 
   it.each([
     [{ ...payment, amount: 0 }, 'amount must be a number above 0'],
-    [{ ...payment, amount: -5 }, 'amount must be a number above 0'],
     [{ ...payment, amount: '1500' }, 'amount must be a number above 0'],
-    [{ ...payment, amount: null }, 'amount must be a number above 0'],
     [{ ...payment, amount: 1e13 }, 'amount must be a number above 0'],
     [{ amount: 1 }, 'externalReference must be a string of 1 to 256 characters'],
-    [{ ...payment, externalReference: '' }, 'externalReference must be'],
     [{ ...payment, accountReference: 7 }, 'accountReference must be'],
     [{ ...payment, metadata: [] }, 'metadata must be a JSON object'],
     [{ ...payment, currency: 'KES' }, 'currency is not a field of this input'],

@@ -139,15 +139,6 @@ describe('delivery faults', () => {
     receiver.respondWith(500);
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
-
-  it('delivery faults apply to one company only', async () => {
-    const { companyId } = emulator.createCompany({ webhookUrl: receiver.url });
-    emulator.setFaults({ delivery: { drop: {} } }, companyId);
-    emulator.sendEvent({ companyId, eventType: 'theirs' });
-    emulator.sendEvent({ eventType: 'ours' });
-    await emulator.idle();
-    expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
-  });
 });
 
 describe('the seed', () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { ManualClock, PaymentsEmulator } from 'payments-emulator';
+import { PaymentsEmulator } from 'payments-emulator';
 import { get, json, put } from '../../support/emulator/api-client.js';
 import type { WebhookReceiver } from '../../support/emulator/webhook-receiver.js';
 import { useEmulator } from '../../support/emulator/shared-emulator.js';
@@ -222,30 +222,6 @@ describe('the controls used by the pages', () => {
       expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
     },
   );
-
-  it("the controls for the pages of the emulator return the time of the emulator's clock and the real time", async () => {
-    const clock = new ManualClock(Date.parse('2026-03-01T08:00:00Z'));
-    await using other = await PaymentsEmulator.start({ clock });
-    const before = Date.now();
-    const { now, realTime } = await json(get(`${other.baseUrl}/emulator/overview`));
-    expect(now).toBe('2026-03-01T08:00:00.000Z');
-    expect(Date.parse(String(realTime))).toBeGreaterThanOrEqual(before);
-    expect(Date.parse(String(realTime))).toBeLessThanOrEqual(Date.now());
-  });
-
-  it('the controls for the pages of the emulator return reference and amount of a delivery and of its redelivery', async () => {
-    const paid = emulator.createPayout({ ...payment, amount: 12.5 });
-    emulator.complete(paid.transactionId);
-    await emulator.idle();
-    const [first] = emulator.deliveries();
-    await emulator.redeliver(first!.id);
-    const response = await get(`${controls}/deliveries/search?search=ORDER-7`);
-    const { deliveries } = (await response.json()) as { deliveries: object[] };
-    expect(deliveries).toMatchObject([
-      { cause: 'redelivery', attempt: 2, externalReference: 'order-77', amount: 12.5 },
-      { id: first!.id, cause: 'event', externalReference: 'order-77', amount: 12.5 },
-    ]);
-  });
 
   it('the controls for the pages of the emulator return at most 200 companies', async () => {
     for (let number = 0; number < 205; number++)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { NOT_REQUESTED_CODES } from 'nestjs-payments';
-import type { PaymentsErrorCode, ReconcileOptions } from 'nestjs-payments';
+import type { PaymentsApi, PaymentsErrorCode, ReconcileOptions } from 'nestjs-payments';
 import { apiError, TestRuntime } from 'nestjs-payments/testing';
 import { INBOX_STORE } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
@@ -12,6 +12,7 @@ import {
   RECONCILE,
 } from '../../support/inbox/expecting-application.js';
 import { settled } from '../../support/inbox/settled.js';
+import { eventually } from '../../support/time/waiting.js';
 
 const PATH = '/v1/invoices';
 const REFERENCE = 'order-1';
@@ -21,14 +22,20 @@ interface Invoice {
   readonly transactionId?: string | null;
 }
 
+/** Requests the payment `order-1` with the calls of `calls`. */
+const send = (
+  app: ExpectingApplication,
+  calls: (api: PaymentsApi) => Promise<Invoice>,
+  more: { repeatable?: boolean } = {},
+) =>
+  app.expectations.request({ reference: REFERENCE }, calls, {
+    attach: (invoice) => invoice.transactionId,
+    ...more,
+  });
+
 /** Requests the payment `order-1`. */
-function request(app: ExpectingApplication, more: { repeatable?: boolean } = {}) {
-  return app.expectations.request(
-    { reference: REFERENCE },
-    (api) => api.post<Invoice>(PATH, { body: { externalReference: REFERENCE } }),
-    { attach: (invoice) => invoice.transactionId, ...more },
-  );
-}
+const request = (app: ExpectingApplication, more: { repeatable?: boolean } = {}) =>
+  send(app, (api) => api.post(PATH, { body: { externalReference: REFERENCE } }), more);
 
 const posts = ({ api }: ExpectingApplication) =>
   api.calls.filter(({ method }) => method === 'POST').length;
@@ -47,36 +54,14 @@ async function startWithFind(
   return ExpectingApplication.start(data, { reconcile: { ...RECONCILE, find } });
 }
 
-/**
- * The errors after which the payment may exist: each status that the contract does not list as a rejection, and other
- * errors.
- */
-const MAY_EXIST: readonly (number | PaymentsErrorCode)[] = [
-  303,
-  400,
-  402,
-  403,
-  404,
-  408,
-  409,
-  418,
-  422,
-  429,
-  500,
-  503,
-  'redirect_not_followed',
-  'outcome_unknown',
-  'response_invalid',
-  'response_too_large',
-  'options_invalid',
-];
-/** After these, a second call may not send the request again without `find`. */
+/** The statuses of responses to a request that created no payment. A second call sends the request again. */
+const ANSWERED: readonly (number | PaymentsErrorCode)[] = [400, 402, 403, 404, 409, 418, 422, 429];
+/** After these, the payment may exist. A second call may not send the request again without `find`. */
 const UNKNOWN: readonly (number | PaymentsErrorCode)[] = [
   303,
   408,
   500,
   503,
-  'redirect_not_followed',
   'outcome_unknown',
   'response_invalid',
   'response_too_large',
@@ -106,7 +91,7 @@ onMemoryAndSqlite((data) => {
     expect(app.books.booked).toEqual(['transaction.completed t-1 webhook']);
   });
 
-  it.each(MAY_EXIST)(
+  it.each([...ANSWERED, ...UNKNOWN])(
     'EX-15 after %s, request() keeps the expectation, also after a second call',
     async (cause) => {
       await using app = await ExpectingApplication.start(await data());
@@ -149,24 +134,23 @@ onMemoryAndSqlite((data) => {
     expect((await app.find(1)).state).toBe('waiting');
   });
 
-  it('EX-15 request() keeps the expectation if a call before the failed call may have created the payment', async () => {
-    await using app = await ExpectingApplication.start(await data());
-    app.api.respond('POST', PATH, { transactionId: 't-1' });
-    app.api.respond('POST', '/v1/notes', apiError('token_unavailable', POST));
-    const two = app.expectations.request(
-      { reference: REFERENCE },
-      async (api) => {
+  it.each(['token_unavailable', 422] as const)(
+    'EX-15 after a call that may have created the payment and a call that ends with %s, request() keeps the expectation, and its outcome is unknown',
+    async (cause) => {
+      await using app = await ExpectingApplication.start(await data());
+      app.api.respond('POST', PATH, { transactionId: 't-1' });
+      app.api.respond('POST', '/v1/notes', apiError(cause, POST));
+      const two = send(app, async (api) => {
         const invoice = await api.post<Invoice>(PATH);
         await api.post('/v1/notes');
         return invoice;
-      },
-      { attach: ({ transactionId }) => transactionId },
-    );
-    expect(await caught(two)).toBe('token_unavailable');
-    expect((await app.find(1)).state).toBe('waiting');
-    expect(await caught(request(app))).toBe('outcome_unknown');
-    expect(posts(app)).toBe(2);
-  });
+      });
+      expect(await caught(two)).not.toBe('no error');
+      expect((await app.find(1)).state).toBe('waiting');
+      expect(await caught(request(app))).toBe('outcome_unknown');
+      expect(posts(app)).toBe(2);
+    },
+  );
 
   it.each([
     ['attaches the transaction that find() returns', async () => 't-1', 1, 't-1'],
@@ -221,7 +205,7 @@ onMemoryAndSqlite((data) => {
         },
       },
     );
-    await expect(call).rejects.toThrow(title === 'throws' ? RangeError : TypeError);
+    await expect(call).rejects.toThrow(title === 'throws' ? 'no field' : '"attach"');
     expect(await request(app)).toMatchObject({ requested: false });
     expect(posts(app)).toBe(1);
     expect((await app.find(1)).state).toBe('waiting');
@@ -304,6 +288,136 @@ describe('request() after a failure', () => {
     expect(posts(app)).toBe(1);
   });
 
+  it('EX-15 if an error proves that a second request had no effect, the payment of the first request is still found', async () => {
+    let found: string | null = null;
+    await using app = await startWithFind(MEMORY, async () => found);
+    app.api.respond('POST', PATH, apiError('outcome_unknown'), apiError('connection_failed'));
+    expect(await caught(request(app))).toBe('outcome_unknown');
+    expect(await caught(request(app))).toBe('connection_failed');
+    found = 'late';
+    expect(await request(app)).toMatchObject({ requested: false, transactionId: 'late' });
+    expect(posts(app)).toBe(2);
+  });
+
+  it('EX-15 a call that created the expectation does not cancel the expectation if another call got a response meanwhile', async () => {
+    await using app = await ExpectingApplication.start(MEMORY);
+    const { expectations } = storeOf(app);
+    const start = expectations.startRequest.bind(expectations);
+    app.api.respond('POST', PATH, apiError(429), apiError('connection_failed'));
+    expectations.startRequest = async (...call) => {
+      expectations.startRequest = start;
+      expect(await caught(request(app))).toBe('rate_limited');
+      return start(...call);
+    };
+    expect(await caught(request(app))).toBe('connection_failed');
+    expect((await app.find(1)).state).toBe('waiting');
+  });
+
+  it.each<[string, (api: PaymentsApi) => Promise<Invoice>]>([
+    ['before its call', () => Promise.reject(new Error('my own'))],
+    ['after its call', (api) => api.post(PATH).then(() => Promise.reject(new Error('my own')))],
+    [
+      'instead of the error of its call',
+      (api) => api.post<Invoice>('/v1/other').catch(() => Promise.reject(new Error('my own'))),
+    ],
+  ])('EX-15 the expectation stays if the application throws its own error %s', async (_, calls) => {
+    await using app = await ExpectingApplication.start(MEMORY);
+    app.api.respond('POST', PATH, { transactionId: 't-1' });
+    app.api.respond('POST', '/v1/other', apiError('timeout', POST));
+    await expect(send(app, calls)).rejects.toThrow('my own');
+    expect((await app.find(1)).state).toBe('waiting');
+  });
+
+  it('EX-15 the expectation is cancelled if request() made only GET calls before a POST that provably had no effect', async () => {
+    await using app = await ExpectingApplication.start(MEMORY);
+    app.respond(1, { status: 'complete' });
+    const call = send(app, async (api) => {
+      await api.getTransaction('t-1');
+      await api.request('GET', '/v1/transactions/t-1');
+      throw apiError('connection_failed', POST);
+    });
+    expect(await caught(call)).toBe('connection_failed');
+    expect((await app.find(1)).state).toBe('cancelled');
+  });
+
+  it('EX-15 a request whose process died counts as running until its lease ends, and then its outcome is unknown', async () => {
+    await using app = await startWithFind(MEMORY, async () => 't-1');
+    await app.expectations.expect({ reference: REFERENCE });
+    await storeOf(app).expectations.startRequest('default', REFERENCE, 500);
+    const result = { requested: false, state: 'waiting' };
+    expect(await request(app)).toEqual({ ...result, transactionId: null, running: true });
+    const found = { ...result, transactionId: 't-1', running: false };
+    await eventually(async () => expect(await request(app)).toEqual(found));
+    expect(posts(app)).toBe(0);
+  });
+
+  it.each(['connection_failed', 'outcome_unknown'] as const)(
+    'EX-15 if the store is down after %s, request() throws this error, and no second request is sent until the first lease ends',
+    async (code) => {
+      await using app = await ExpectingApplication.start(MEMORY);
+      const { expectations } = storeOf(app);
+      const end = expectations.endRequest.bind(expectations);
+      expectations.endRequest = () => Promise.reject(new Error('the store is down'));
+      app.api.respond('POST', PATH, apiError(code, POST));
+      expect(await caught(request(app))).toBe(code);
+      expect((await app.find(1)).state).toBe('waiting');
+      expectations.endRequest = end;
+      expect(await request(app)).toMatchObject({ requested: false });
+      expect(posts(app)).toBe(1);
+    },
+  );
+
+  it('EX-15 a payment whose webhook request arrives before the response is booked once', async () => {
+    await using app = await ExpectingApplication.start(MEMORY);
+    app.respond(1, { status: 'complete' });
+    app.api.respond('POST', PATH, async () => {
+      expect(await app.webhook('t-1', REFERENCE)).toBe(200);
+      return { transactionId: 't-1' };
+    });
+    expect(await request(app)).toMatchObject({ requested: true, transactionId: 't-1' });
+    expect(await request(app)).toMatchObject({ requested: false, state: 'fulfilled' });
+    await app.ask(1);
+    expect(app.books.booked).toEqual(['transaction.completed t-1 webhook']);
+  });
+
+  it('EX-15 an overdue payment can be requested, and is polled once more', async () => {
+    await using app = await ExpectingApplication.start(MEMORY);
+    app.respond(1, { status: 'complete' });
+    app.api.respond('POST', PATH, { transactionId: 't-1' });
+    await app.expectations.expect({ reference: REFERENCE, dueBy: new Date(Date.now() - 1000) });
+    await settled(app.app);
+    expect((await app.find(1)).state).toBe('overdue');
+    expect(await request(app)).toMatchObject({ requested: true });
+    await settled(app.app);
+    expect((await app.find(1)).state).toBe('fulfilled');
+    expect(app.books.booked).toEqual(['transaction.completed t-1 poll']);
+  });
+
+  it('EX-15 request() throws an error that names "reconcile.find" if that function returns a value that is no transaction id', async () => {
+    await using app = await startWithFind(MEMORY, async () => 7 as unknown as string);
+    app.api.respond('POST', PATH, apiError(503, POST));
+    await caught(request(app));
+    await expect(request(app)).rejects.toThrow('"reconcile.find"');
+    expect(posts(app)).toBe(1);
+  });
+
+  it('EX-15 an id that cannot be attached for 10 s is logged', async () => {
+    const runtime = new TestRuntime();
+    await using app = await ExpectingApplication.start(MEMORY, { runtime });
+    let attempts = 0;
+    storeOf(app).expectations.attach = () => {
+      attempts += 1;
+      return Promise.reject(new Error('the store is down'));
+    };
+    app.api.respond('POST', PATH, { transactionId: 't-1' });
+    const call = request(app);
+    // The last attempt is before the end of the 10 s.
+    for (let n = 0; n < 22; n += 1) await runtime.advance(500);
+    expect(await call).toMatchObject({ requested: true, transactionId: 't-1', attached: false });
+    expect(attempts).toBeGreaterThan(3);
+    expect(app.log.matching(/^error .*t-1.*order-1.*the store is down/)).toHaveLength(1);
+  });
+
   it('EX-15 the message of the error outcome_unknown names the fix', async () => {
     await using app = await ExpectingApplication.start(MEMORY);
     app.api.respond('POST', PATH, apiError('outcome_unknown', POST));
@@ -314,6 +428,5 @@ describe('request() after a failure', () => {
 
 function statusOf(cause: number | PaymentsErrorCode): { status?: number } {
   if (typeof cause === 'number') return { status: cause };
-  if (cause === 'redirect_not_followed') return { status: 303 };
   return cause.startsWith('response_') ? { status: 200 } : {};
 }
