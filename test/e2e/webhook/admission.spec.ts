@@ -5,7 +5,7 @@ import type { Company, PaymentsModuleOptions, WebhookOptions } from 'nestjs-paym
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { timersAtRest, until } from '../../support/time/waiting.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
-import { FORGED, head } from '../../support/webhook/pending-request.js';
+import { FORGED, head } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { Hooks } from '../../support/webhook/webhook-controllers.js';
 import {

@@ -9,6 +9,7 @@ import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { timersAtRest, until } from '../../support/time/waiting.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
+import { headOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { Orders, SECRET, WebhookApplication } from '../../support/webhook/webhook-application.js';
 
@@ -76,18 +77,8 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   };
   const sendValid = async (headers: Record<string, string> = {}) =>
     app.send(signedWebhook(COMPANY), { headers });
-  const head = (length: number): string => {
-    const { path, headers } = signedWebhook(COMPANY);
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    return [
-      `POST ${path} HTTP/1.1`,
-      'Host: shop',
-      ...lines,
-      `Content-Length: ${length}`,
-      '',
-      '',
-    ].join('\r\n');
-  };
+  const head = (length: number) =>
+    headOf(signedWebhook(COMPANY), { 'Content-Length': String(length) });
   afterEach(async () => app.app.close());
 
   it('SE-05 an allowlist admits webhook requests from its addresses', async () => {

@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PaymentInbox, PaymentsApiService } from 'nestjs-payments';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
+import { bytesOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { eventually, until } from '../../support/time/waiting.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
@@ -72,11 +73,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     const lookup = Promise.withResolvers<Company>();
     directory.merchants.result = () => lookup.promise;
     const sender = await RawConnection.open(directory.application.url);
-    const { path, headers, text } = signedWebhook(ACME);
-    const lines = Object.entries({ Host: 'shop', ...headers, 'Content-Length': text.length });
-    await sender.write(
-      [`POST ${path} HTTP/1.1`, ...lines.map((line) => line.join(': ')), '', text].join('\r\n'),
-    );
+    await sender.write(bytesOf(signedWebhook(ACME)));
     await until(() => directory.merchants.lookups.length === 1, 'the lookup');
     sender.socket.destroy();
     const server = directory.application.app.getHttpServer() as Server;

@@ -6,6 +6,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments';
 import type { InboxDefinition } from 'nestjs-payments';
 import type { InboxStore } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
+import { headOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { express } from '../../support/http/express.js';
 import { Gate } from '../../support/time/gate.js';
@@ -155,17 +156,13 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
       providers: [Slow],
     });
     const slow = app.app.get(Slow);
-    const { path, headers, body } = signedWebhook(COMPANY);
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    const length = `Content-Length: ${body.byteLength}`;
+    const signed = signedWebhook(COMPANY);
     const idle = await timersAtRest(runtime);
     const sender = await RawConnection.open(app.url);
-    await sender.write(
-      [`POST ${path} HTTP/1.1`, 'Host: shop', ...lines, length, '', ''].join('\r\n'),
-    );
+    await sender.write(headOf(signed));
     await until(() => runtime.pending > idle, 'the request');
     runtime.advance(7000);
-    await sender.write(body);
+    await sender.write(signed.body);
     await until(() => slow.started === 1, 'the handler');
     const status = sender.status();
     let responded = false;
@@ -200,11 +197,7 @@ it('the module stops reading a body if other code has responded, and logs nothin
   const onUnhandled = (reason: unknown) => void unhandled.push(reason);
   process.on('unhandledRejection', onUnhandled);
   const sender = await RawConnection.open(app.url);
-  const { path, headers } = signedWebhook(COMPANY);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  await sender.write(
-    [`POST ${path} HTTP/1.1`, 'Host: x', ...lines, 'Content-Length: 9', '', ''].join('\r\n'),
-  );
+  await sender.write(headOf(signedWebhook(COMPANY)));
   await until(() => responses.length === 1 && runtime.nextIn === 5000, 'the request');
   responses[0]!();
   expect(await sender.status()).toBe(504);

@@ -9,6 +9,7 @@ import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
+import { bytesOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import {
   ADAPTERS,
@@ -57,15 +58,10 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
         socket.on('close', () => (closed += 1));
       });
       for (const id of ['a', 'b', 'c']) {
-        const { headers, body } = signedWebhook({ ...ACME, id });
-        const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-        const length = `Content-Length: ${body.byteLength}`;
         const sender = await RawConnection.open(app.url);
         const known = hanging;
-        await sender.write(
-          [`POST ${path}/${id} HTTP/1.1`, 'Host: shop', ...lines, length, '', ''].join('\r\n'),
-        );
-        await sender.write(body);
+        const signed = signedWebhook({ ...ACME, id });
+        await sender.write(bytesOf({ ...signed, path: `${path}/${id}` }));
         await until(() => hanging > known, 'the lookup');
         sender.socket.destroy();
       }

@@ -1,59 +1,38 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { PaymentsError, memoryInbox, signBody } from 'nestjs-payments';
+import { PaymentsError, memoryInbox } from 'nestjs-payments';
 import type { Company, InboxDefinition, PaymentsErrorCode } from 'nestjs-payments';
 import { express } from '../../support/http/express.js';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { until } from '../../support/time/waiting.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
+import { FORGED, bytesOf, headOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
-import type { SignedWebhook } from '../../support/webhook/signed-webhook.js';
 import { WebhookApplication, company } from '../../support/webhook/webhook-application.js';
 
 const ACME = company('acme', 'whsec_acme');
 const COUNT = { express: 10_000, fastify: 1_300 };
 const CONNECTIONS = 10;
 
-type Headers = Record<string, string | undefined>;
-
-/** The bytes of a request: request line, headers and body. */
-function bytes(
-  { path, headers, body }: SignedWebhook,
-  changes: Headers = {},
-  at: string = path,
-): Buffer {
-  const all: Headers = {
-    Host: 'shop',
-    ...headers,
-    'Content-Length': String(body.byteLength),
-    ...changes,
-  };
-  const lines = Object.entries(all).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}: ${value}`],
-  );
-  return Buffer.concat([Buffer.from([`POST ${at} HTTP/1.1`, ...lines, '', ''].join('\r\n')), body]);
-}
-
 const forAcme = (payload: Parameters<typeof signedWebhook>[1] = {}) => signedWebhook(ACME, payload);
 const signed = forAcme();
-const forged = signBody(Buffer.from('x'), 'whsec_of_nobody');
 
 /** A request for each rejection that a sender can cause any number of times. */
 const REJECTED = {
-  signature_missing: [401, bytes(signed, { 'X-Webhook-Signature': undefined })],
-  signature_malformed: [401, bytes(signed, { 'X-Webhook-Signature': 'sha512=no' })],
-  signature_mismatch: [401, bytes(signed, { 'X-Webhook-Signature': forged })],
-  company_unknown: [401, bytes(signed, {}, '/webhooks/payments/nobody')],
-  payload_invalid: [400, bytes(forAcme('{"id":1}'))],
-  payload_too_large: [413, bytes(forAcme({ metadata: { pad: 'x'.repeat(2000) } }))],
-  content_type_unsupported: [415, bytes(signed, { 'Content-Type': 'text/plain' })],
-  content_encoding_unsupported: [415, bytes(signed, { 'Content-Encoding': 'gzip' })],
-  request_rejected: [403, bytes(signed, { 'User-Agent': 'rejected' })],
-  directory_unavailable: [503, bytes(signed, {}, '/webhooks/payments/unavailable')],
-  inbox_unavailable: [503, bytes(forAcme({ eventType: 'inbox.down' }))],
-  inbox_full: [503, bytes(forAcme({ eventType: 'inbox.full' }))],
-  raw_body_unavailable: [500, bytes(signed, { 'X-Drained': 'yes' })],
+  signature_missing: [401, bytesOf(signed, { 'X-Webhook-Signature': undefined })],
+  signature_malformed: [401, bytesOf(signed, { 'X-Webhook-Signature': 'sha512=no' })],
+  signature_mismatch: [401, bytesOf(signed, { 'X-Webhook-Signature': FORGED })],
+  company_unknown: [401, bytesOf({ ...signed, path: '/webhooks/payments/nobody' })],
+  payload_invalid: [400, bytesOf(forAcme('{"id":1}'))],
+  payload_too_large: [413, bytesOf(forAcme({ metadata: { pad: 'x'.repeat(2000) } }))],
+  content_type_unsupported: [415, bytesOf(signed, { 'Content-Type': 'text/plain' })],
+  content_encoding_unsupported: [415, bytesOf(signed, { 'Content-Encoding': 'gzip' })],
+  request_rejected: [403, bytesOf(signed, { 'User-Agent': 'rejected' })],
+  directory_unavailable: [503, bytesOf({ ...signed, path: '/webhooks/payments/unavailable' })],
+  inbox_unavailable: [503, bytesOf(forAcme({ eventType: 'inbox.down' }))],
+  inbox_full: [503, bytesOf(forAcme({ eventType: 'inbox.full' }))],
+  raw_body_unavailable: [500, bytesOf(signed, { 'X-Drained': 'yes' })],
 } satisfies Partial<Record<PaymentsErrorCode, [status: number, request: Buffer]>>;
 
 /** An inbox that fails for two event types. */
@@ -91,7 +70,7 @@ const ADAPTERS = {
   fastify: () => {
     const adapter = new FastifyAdapter();
     const drain = ({ raw }: { raw: NodeJS.ReadableStream }, _: unknown, next: () => void): void => {
-      const { headers } = raw as unknown as { headers: Headers };
+      const { headers } = raw as unknown as { headers: Record<string, string | undefined> };
       if (headers['x-drained'] === undefined) next();
       else raw.resume().once('end', () => next());
     };
@@ -180,15 +159,14 @@ describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s'
   it('SE-08 webhook requests that are rejected because of a limit of capacity or time cause one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });
     const slow: RawConnection[] = [];
-    const head = bytes(signed).subarray(0, -signed.body.byteLength);
     for (let n = 0; n < 50; n += 1) {
       const timers = runtime.pending;
       const connection = await RawConnection.open(app.url);
-      await connection.write(head);
+      await connection.write(headOf(signed));
       await until(() => runtime.pending > timers, 'the request');
       slow.push(connection);
     }
-    expect(await send(bytes(signed), 500)).toEqual(new Set([503]));
+    expect(await send(bytesOf(signed), 500)).toEqual(new Set([503]));
     runtime.advance(1000);
     for (const connection of slow) {
       expect(await connection.status()).toBe(408);
