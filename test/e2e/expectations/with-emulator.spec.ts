@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { byStatus, OnPaymentEvent, OnPaymentOverdue, PaymentExpectations } from 'nestjs-payments';
+import { byStatus, OnPaymentEvent, PaymentExpectations } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, ReconcileOptions } from 'nestjs-payments';
 import type { FaultPlan } from 'payments-emulator';
-import { ManualClock, PaymentsEmulator } from 'payments-emulator';
+import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../../support/time/waiting.js';
 import { WebhookApplication } from '../../support/webhook/webhook-application.js';
 
@@ -29,11 +29,6 @@ class Orders {
   declined({ eventType, data }: PaymentEvent, { source }: PaymentEventContext): void {
     handled.push(`${eventType} by ${source}: ${String(data['status'])}`);
   }
-
-  @OnPaymentOverdue()
-  overdue(): void {
-    handled.push('overdue');
-  }
 }
 
 /** Finds a transaction as a merchant of the emulator does: with the company's access token. */
@@ -50,8 +45,7 @@ const find: NonNullable<ReconcileOptions['find']> = async (of, api, { signal }) 
  * emulator, and polls the emulator.
  */
 async function startBoth(faults: FaultPlan, schedule: readonly number[] = SOON) {
-  const clock = new ManualClock();
-  const emulator = await PaymentsEmulator.start({ clock, faults });
+  const emulator = await PaymentsEmulator.start({ faults });
   emulator.createCompany({ companyId: 'other' });
   const statuses = { complete: 'transaction.completed', failed: 'transaction.declined' };
   const app = await WebhookApplication.start({
@@ -72,7 +66,6 @@ async function startBoth(faults: FaultPlan, schedule: readonly number[] = SOON) 
   }
   const expectations = app.app.get(PaymentExpectations);
   return {
-    clock,
     emulator,
     app,
     expectations,
@@ -109,36 +102,6 @@ describe('expectations against the emulator', () => {
     expect(handled).toEqual(['transaction.completed by poll']);
   });
 
-  it('EX-05 a webhook request fulfils the expectation, and the module makes no poll', async () => {
-    await using both = await startBoth({ api: { error: {} } });
-    const { emulator, expectations } = both;
-    await expectations.expect({ reference, schedule: LATER });
-    const { transactionId } = emulator.createCheckoutInvoice(payment);
-    emulator.complete(transactionId);
-    await emulator.idle();
-    await both.shows({
-      state: 'fulfilled',
-      fulfilled: { by: 'webhook' },
-      polls: 0,
-      nextPollAt: null,
-    });
-    expect(handled).toEqual(['transaction.completed by webhook']);
-  });
-
-  it('EX-10 a poll finds a declined payment and runs the handlers of transaction.declined', async () => {
-    await using both = await startBoth({});
-    const { emulator, expectations } = both;
-    const { transactionId } = emulator.createStkPush(payment);
-    await expectations.expect({ reference, transactionId });
-    emulator.fail(transactionId);
-    await both.shows({
-      ...BY_POLL,
-      fulfilled: { by: 'poll', eventType: 'transaction.declined' },
-    });
-    await eventually(() => expect(handled).toEqual(['transaction.declined by poll: failed']));
-    expect(emulator.deliveries()).toEqual([]);
-  });
-
   it.each<[string, FaultPlan['api']]>([
     ['404', { notFound: {} }],
     ['503', { error: {} }],
@@ -160,45 +123,6 @@ describe('expectations against the emulator', () => {
       await eventually(() => expect(handled).toEqual(['transaction.completed by poll']));
     },
   );
-
-  it('EX-06 a poll finds a transaction that the service did not show for a while after its creation', async () => {
-    await using both = await startBoth({
-      delivery: { off: true },
-      api: { notFound: { forMs: 60_000 } },
-    });
-    const { clock, emulator, expectations } = both;
-    await expectations.expect({ reference });
-    const { transactionId } = emulator.createStkPush(payment);
-    emulator.complete(transactionId);
-    await both.shows({ transactionId: null, lastPoll: { result: 'unknown' } });
-    clock.advance(60_000);
-    await both.shows({ ...BY_POLL, transactionId });
-    await eventually(() => expect(handled).toEqual(['transaction.completed by poll']));
-  });
-
-  it('EX-06 a poll that contradicts a completed payment is recorded, logged once, and changes nothing', async () => {
-    await using both = await startBoth({}, LATER);
-    const { emulator, app, expectations } = both;
-    const { transactionId } = emulator.createStkPush(payment);
-    await expectations.expect({ reference, transactionId });
-    emulator.complete(transactionId);
-    await emulator.idle();
-    await both.shows({ state: 'fulfilled', fulfilled: { by: 'webhook' }, contradiction: null });
-    emulator.setFaults({ api: { otherStatus: { next: 2 } } });
-    await expectations.askNow({ reference });
-    await both.shows({
-      state: 'fulfilled',
-      fulfilled: { by: 'webhook', eventType: 'transaction.completed' },
-      lastPoll: { result: 'contradiction' },
-      contradiction: expect.stringContaining('transaction.declined'),
-    });
-    await eventually(async () => expect(await expectations.askNow({ reference })).toBe(1));
-    await both.shows({ polls: 2, lastPoll: { result: 'contradiction' } });
-    await eventually(async () => expect(await expectations.askNow({ reference })).toBe(1));
-    await both.shows({ polls: 3, lastPoll: { result: 'event' } });
-    expect(handled).toEqual(['transaction.completed by webhook']);
-    expect(app.log.matching(/contradicts the inbox/)).toHaveLength(1);
-  });
 
   it('EX-09 find() finds a payment whose id is not known, and only payments of the company of the expectation', async () => {
     await using both = await startBoth({ delivery: { off: true } }, LATER);
@@ -233,19 +157,5 @@ describe('expectations against the emulator', () => {
         'transaction.declined by poll: failed',
       ]),
     );
-  });
-
-  it('EX-07 a payment that completes long after its expectation became overdue still fulfils the expectation', async () => {
-    await using both = await startBoth({}, [1]);
-    const { clock, emulator, expectations } = both;
-    const { transactionId } = emulator.createStkPush(payment);
-    emulator.completeLater(transactionId, 86_400_000);
-    await expectations.expect({ reference, transactionId });
-    await both.shows({ state: 'overdue', lastPoll: { result: 'pending' }, polls: 1 });
-    await eventually(() => expect(handled).toEqual(['overdue']));
-    clock.advance(86_400_000);
-    await emulator.idle();
-    await both.shows({ state: 'fulfilled', fulfilled: { by: 'webhook' } });
-    expect(handled).toEqual(['overdue', 'transaction.completed by webhook']);
   });
 });

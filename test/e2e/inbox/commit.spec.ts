@@ -1,77 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { OnPaymentEvent, PaymentsError } from 'nestjs-payments';
+import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
-import { AT_ONCE, post, startOn, states } from '../../support/inbox/inbox-application.js';
-import type { Handle } from '../../support/inbox/inbox-application.js';
-import { book, onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
-import { eventually } from '../../support/time/waiting.js';
-
-/** The error code with which the promise rejects. */
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  const reason: unknown = await work.then(
-    () => 'it resolved',
-    (error: unknown) => error,
-  );
-  return reason instanceof PaymentsError ? reason.code : String(reason);
-}
-
-onEachDurableInbox((durable) => {
-  it('IN-21 a commit whose function throws has no effect, and the delivery runs again', async () => {
-    const data = await durable.data();
-    const seen: string[][] = [];
-    const handle: Handle = async (event, context) => {
-      seen.push(await data.effects());
-      await context.commit((tx) => {
-        const written = data.write(tx, event.id);
-        const fail = () => {
-          if (context.attempt < 3) throw new RangeError('no such account');
-        };
-        return written instanceof Promise ? written.then(fail) : fail();
-      });
-    };
-    await using app = await startOn(data, { book: handle });
-    expect(await post(app, 'paid')).toBe(200);
-    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 3' }));
-    expect(seen).toEqual([[], [], []]);
-    expect(await data.effects()).toEqual(['paid']);
-    expect(app.log.matching(/no such account/)).toHaveLength(2);
-  });
-
-  it('IN-13 a commit of an attempt that lost its lease is rejected, and the effect of the next attempt happens once', async () => {
-    const data = await durable.data();
-    const rejections: string[] = [];
-    let runs = 0;
-    const handle: Handle = async (event, context) => {
-      runs += 1;
-      if (runs > 1) {
-        await book(data, context, event.id);
-        return;
-      }
-      await data.removeWorkers();
-      await new Promise<void>((resolve) => {
-        context.signal.addEventListener('abort', () => resolve());
-      });
-      rejections.push(await codeOf(book(data, context, 'stale')));
-    };
-    await using app = await startOn(
-      data,
-      { book: handle },
-      { worker: { ...AT_ONCE, leaseMs: 1000 } },
-    );
-    await post(app, 'paid');
-    // The attempt that lost its lease is not counted.
-    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
-    expect(runs).toBe(2);
-    // The commit of the first attempt may end after the second attempt.
-    await eventually(() => expect(rejections).toEqual(['lease_lost']));
-    expect(await data.effects()).toEqual(['paid']);
-    expect(
-      app.log.matching(/sent no heartbeat for 1000 ms, so it lost the leases of 1 deliveries/),
-    ).toHaveLength(1);
-  });
-});
 
 // Type errors of handlers that commit. `tsc -b test` checks that every line after `@ts-expect-error` is an error, and no
 // other line.

@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { fixed, none } from 'nestjs-payments';
-import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
+import { none } from 'nestjs-payments';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
@@ -93,45 +92,5 @@ onEachDurableInbox((durable) => {
     );
     await inboxOf(b).acknowledge({ ...more, who: 'bob', note: null });
     expect((await groups(a, 2)).acknowledged).toBeNull();
-  });
-
-  it('deliveries of a removed handler are kept and reported until forgetHandler() skips them', async () => {
-    const data = await durable.data();
-    {
-      const fails = () => {
-        throw new Error('not yet');
-      };
-      const worker = { retry: fixed([3_600_000]) };
-      await using app = await startOn(data, { book: () => {}, old: fails }, { worker });
-      await post(app, 'paid');
-      await eventually(async () =>
-        expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'pending 1' }),
-      );
-      await eventually(async () => expect(await inboxOf(app).forgetHandler('old')).toBeNull());
-    }
-    // Two hours pass.
-    const runtime = { ...systemRuntime, now: () => Date.now() + 7_200_000 };
-    await using app = await startOn(data, { book: () => {} }, { runtime });
-    const inbox = inboxOf(app);
-    await eventually(() =>
-      expect(
-        app.log.matching(/No process with the handler "old" has run since .*; 1 deliveries wait/),
-      ).toHaveLength(1),
-    );
-    expect((await inbox.handlers()).map(({ name, here }) => [name, here])).toEqual([
-      ['book', true],
-      ['old', false],
-    ]);
-    await inbox.redrive({ state: 'pending' });
-    await post(app, 'next');
-    await eventually(async () =>
-      expect(await states(app, 'next')).toEqual({ book: 'done 1', old: 'pending 0' }),
-    );
-    expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'pending 1' });
-    expect(await inbox.forgetHandler('old')).toBe(2);
-    expect((await inbox.handlers()).map(({ name }) => name)).toEqual(['book']);
-    expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'skipped 1' });
-    await post(app, 'last');
-    await eventually(async () => expect(await states(app, 'last')).toEqual({ book: 'done 1' }));
   });
 });

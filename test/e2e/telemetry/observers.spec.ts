@@ -129,16 +129,6 @@ onMemoryAndSqlite((data) => {
     expect(observed.of('attemptEnded')[2]).toMatchObject({ attempt: 1, outcome: 'done' });
   });
 
-  it('TE-01 an observer gets a timed-out attempt with the code handler_timeout', async () => {
-    const book: Handle = async (_event, { signal }) =>
-      new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    const { app, observed } = await start({ book }, { worker: { retry: none, timeoutMs: 20 } });
-    await using _ = app;
-    await post(app, 'e-1', DATA);
-    await eventually(() => expect(observed.of('deliveryDead')).toHaveLength(1));
-    expect(observed.of('attemptEnded')).toMatchObject([{ errorCode: 'handler_timeout' }]);
-  });
-
   it('TE-01 an observer gets a released attempt if the application closes', async () => {
     let started = (): void => {};
     const running = new Promise<void>((resolve) => (started = resolve));

@@ -100,7 +100,7 @@ export const EXPECTATION_MUTANTS: readonly Mutant[] = [
     file: `${EXPECTATIONS}/reconcile-options.ts`,
     replace: 'const eventType = byName.get(status);',
     by: 'const eventType = byName.get(status) === types[0] ? types[0] : undefined;',
-    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/with-emulator.spec.ts`],
+    specs: [`${E2E}/docs/expectations.spec.ts`, `${E2E}/expectations/polls-and-webhooks.spec.ts`],
   },
   {
     promise: 'EX-11',

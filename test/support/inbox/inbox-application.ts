@@ -1,9 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { OnPaymentEvent, PaymentInbox, exponential, none } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentInbox, exponential } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
 import { webhookRequest } from '../webhook/handler-application.js';
-import { expect } from '@jest/globals';
-import { eventually } from '../time/waiting.js';
 import type { InboxData } from './durable-inboxes.js';
 import { WebhookApplication } from '../webhook/webhook-application.js';
 import type { Setup } from '../webhook/webhook-application.js';
@@ -62,21 +60,4 @@ export async function states(app: WebhookApplication, id: string): Promise<Recor
       `${state} ${attempts}`,
     ]),
   );
-}
-
-/** An application whose handler `mail` succeeds, and `book` fails while `broken` is set. A failed delivery is dead at once. */
-export async function startHalfBroken(data: InboxData) {
-  const state = { broken: true, ran: [] as string[] };
-  const book: Handle = ({ id }) => {
-    state.ran.push(`book ${id}`);
-    if (state.broken) throw new Error('the database is down');
-  };
-  const mail: Handle = ({ id }) => void state.ran.push(`mail ${id}`);
-  const app = await startOn(data, { book, mail }, { worker: { retry: none } });
-  const receive = async (...ids: string[]): Promise<void> => {
-    for (const id of ids) await post(app, id);
-    const dead = { book: `${state.broken ? 'dead' : 'done'} 1`, mail: 'done 1' };
-    for (const id of ids) await eventually(async () => expect(await states(app, id)).toEqual(dead));
-  };
-  return { app, state, receive, inbox: inboxOf(app) };
 }

@@ -25,7 +25,7 @@ export class MerchantProcess extends RunningProcess {
 
   /** The lines that it reported. The rest of the output is the log of Nest. */
   get lines(): string[] {
-    return this.out.filter((line) => /^(ready|ran|ended|rejected) /.test(line));
+    return this.out.filter((line) => /^(ready|ran|ended) /.test(line));
   }
 
   get url(): string | undefined {

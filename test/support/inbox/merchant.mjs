@@ -55,17 +55,6 @@ const actions = {
   },
   /** Never ends, and ignores its signal. */
   hang: () => new Promise(() => {}),
-  /** Blocks the event loop for 3 seconds in the first attempt, then commits. */
-  block: async (event, context) => {
-    if (context.attempt === 1) {
-      const end = performance.now() + 3000;
-      while (performance.now() < end);
-    }
-    await book(context, event.id).catch((error) => {
-      report('rejected', event.id, error.code);
-      throw error;
-    });
-  },
 };
 const continued = Promise.withResolvers();
 
