@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { until, timersAtRest } from '../../support/time/waiting.js';
+import { until } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import {
   onOneAdapter,
@@ -54,23 +54,6 @@ onOneAdapter('the deadline of the response', (start) => {
     expect(await copy).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(await other).toMatchObject({ status: 200 });
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
-  });
-
-  it('the application counts the deadline of a copy of an event from the arrival of the copy', async () => {
-    gate = new Gate();
-    const runtime = new FakeRuntime();
-    await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
-    const sent = webhookRequest();
-    const first = app.send(sent);
-    await gate.arrival;
-    runtime.advance(6000);
-    const before = await timersAtRest(runtime);
-    const copy = app.send(sent);
-    await until(() => runtime.pending > before);
-    runtime.advance(4000);
-    expect((await first).status).toBe(503);
-    gate.open();
-    expect((await copy).status).toBe(200);
   });
 
   it('the application runs handlers outside the async context of the webhook request that woke the worker', async () => {

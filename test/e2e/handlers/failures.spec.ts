@@ -47,62 +47,23 @@ class Thrower {
   }
 }
 
-class Hostile {
-  get message(): never {
-    throw new Error('a getter that throws');
-  }
-
-  get code(): never {
-    throw new Error('a getter that throws');
-  }
-
-  toJSON(): never {
-    throw new Error('a toJSON that throws');
-  }
-
-  toString(): never {
-    throw new Error('a toString that throws');
-  }
-}
-
-class HostileError extends Error {
-  override get name(): never {
-    throw new Error('a getter that throws');
-  }
-
-  override get stack(): never {
-    throw new Error('a getter that throws');
-  }
-}
-
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
   return proxy;
 }
 
-const UNDESCRIBED = 'something that cannot be described was thrown';
 /** Name of a thrown value, its factory, and the text that the inbox stores for it. */
 const THROWN: [string, () => unknown, string][] = [
   ['an error', () => new RangeError('too far'), 'RangeError: too far'],
   ['a frozen object', () => Object.freeze({ message: 'cold' }), 'cold'],
-  ['a frozen error', () => Object.freeze(new Error('cold')), 'Error: cold'],
-  [
-    'a frozen object with a payload',
-    () => Object.freeze({ secret: 1 }),
-    'an object without a message was thrown',
-  ],
   ['undefined', () => undefined, 'undefined was thrown'],
   ['null', () => null, 'null was thrown'],
   ['a string', () => 'just text', 'just text'],
-  ['an empty string', () => '', ''],
   ['a number', () => 42, '42 was thrown'],
-  ['a bigint of 100,000 digits', () => 10n ** 100_000n, `1${'0'.repeat(998)}…`],
   ['a symbol', () => Symbol('sign'), 'Symbol(sign) was thrown'],
   ['a function', () => () => 'the source of it', 'a function was thrown'],
-  ['an object whose getters throw', () => new Hostile(), UNDESCRIBED],
-  ['an error whose getters throw', () => new HostileError('x'), UNDESCRIBED],
-  ['a revoked proxy', revoked, UNDESCRIBED],
+  ['a revoked proxy', revoked, 'something that cannot be described was thrown'],
   [
     'an object without a prototype',
     () => Object.create(null),
@@ -110,18 +71,6 @@ const THROWN: [string, () => unknown, string][] = [
   ],
   ['a huge message', () => new Error('m'.repeat(5_000_000)), `Error: ${'m'.repeat(992)}…`],
   ['a message of several lines and a NUL', () => new Error('a\nb\r\n\0c\u2028d'), 'Error: a b c d'],
-  ['half a character', () => new Error('\ud83d'), 'Error: \ufffd'],
-  [
-    'an error with a code and causes',
-    () =>
-      Object.assign(
-        new TypeError('fetch failed', {
-          cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }),
-        }),
-        {},
-      ),
-    'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
-  ],
   [
     'an error that is its own cause',
     () => {

@@ -462,25 +462,6 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
-
-  it('WH-18 the application creates a singleton handler once, and handles all events with this instance', async () => {
-    let made = 0;
-    let ran = 0;
-    @Injectable()
-    class Single {
-      constructor() {
-        made += 1;
-      }
-
-      @OnPaymentEvent('*')
-      handle(): void {
-        ran += 1;
-      }
-    }
-    await using app = await start({ providers: [Single] });
-    for (let i = 0; i < 3; i += 1) await app.send(webhookRequest());
-    expect([made, ran]).toEqual([1, 3]);
-  });
 });
 
 const newer: [id: string, newer: boolean][] = [];

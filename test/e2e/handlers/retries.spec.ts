@@ -138,30 +138,6 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(later.dueAt!.getTime()).toBe(now + 7000);
   });
 
-  it('IN-15 the application retries only the failed delivery of an event with several handlers', async () => {
-    const runtime = reset(2);
-    let others = 0;
-    @Injectable()
-    class Other {
-      @OnPaymentEvent('*', { name: 'other' })
-      handle(): void {
-        others += 1;
-      }
-    }
-    const worker = { concurrency: 1 };
-    await using app = await start({ providers: [Flaky, Other], payments: { runtime, worker } });
-    // The first report of the process.
-    runtime.advance(1000);
-    await app.send(webhookRequest({ id: 'e-1' }));
-    await app.send(webhookRequest({ id: 'e-2' }));
-    expect(attempts).toHaveLength(2);
-    expect(others).toBe(2);
-    await until(() => runtime.nextIn === 1500);
-    runtime.advance(1500);
-    await until(() => attempts.length === 3);
-    expect(others).toBe(2);
-  });
-
   it('the application schedules no timer for each delivery that waits for its next attempt', async () => {
     const runtime = reset();
     const worker = { retry: fixed([3_600_000]) };

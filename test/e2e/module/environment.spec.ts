@@ -69,18 +69,11 @@ describe('paymentsConfig', () => {
 
   it.each([
     ['PAYMENTS_CLIENT_ID', 'ends with a line break', (value: string) => `${value}\n`],
-    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `"${value}"`],
-    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `'${value}'`],
-    ['PAYMENTS_CLIENT_SECRET', 'is surrounded by quotes', (value: string) => `\`${value}\``],
-    ['PAYMENTS_WEBHOOK_SECRET', 'begins with white space', (value: string) => `  ${value}`],
-    ['PAYMENTS_WEBHOOK_SECRET', 'is surrounded by quotes', (value: string) => `"${value}"`],
-    ['PAYMENTS_WEBHOOK_SECRET', 'is surrounded by quotes', (value: string) => `\`${value}\``],
     [
       'PAYMENTS_WEBHOOK_SECRET_PREVIOUS',
       'ends with a line break and is surrounded by quotes',
       () => `'${PRIVATE}'\n`,
     ],
-    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', 'is surrounded by quotes', () => `\`${PRIVATE}\``],
   ] as const)(
     'HT-32 the boot fails if the value of %s has white space or quotes around it (%s)',
     async (name, fault, wrap) => {

@@ -3,15 +3,9 @@ import { Global, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
-import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { bootFailure } from '../../support/webhook/boot-failure.js';
 import { CapturedLog } from '../../support/log/captured-log.js';
-import {
-  ADAPTERS,
-  OPTIONS,
-  WebhookApplication,
-  Orders,
-} from '../../support/webhook/webhook-application.js';
+import { OPTIONS, Orders } from '../../support/webhook/webhook-application.js';
 
 const open: INestApplication[] = [];
 afterEach(async () => {
@@ -146,17 +140,4 @@ describe('PaymentsModule imported once', () => {
       app.get(PaymentInbox, { strict: false }),
     );
   });
-
-  it.each(Object.keys(ADAPTERS))(
-    'WH-14 AP-09 two applications in one process may import the module once each, on %s',
-    async (adapter) => {
-      const start = async () =>
-        WebhookApplication.start({ adapter: ADAPTERS[adapter]!(), providers: [Orders] });
-      await using first = await start();
-      await using second = await start();
-      expect((await first.send(signedWebhook(OPTIONS))).status).toBe(200);
-      expect((await second.send(signedWebhook(OPTIONS))).status).toBe(200);
-      expect([first, second].map(({ app }) => app.get(Orders).seen.length)).toEqual([1, 1]);
-    },
-  );
 });

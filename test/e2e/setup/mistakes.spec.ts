@@ -193,12 +193,3 @@ describe('the check of the setup', () => {
     expect(lines.filter(({ state }) => state === 'failed')).toEqual([]);
   });
 });
-
-describe('the first log line', () => {
-  it('AP-18 the first log line names a base URL with /v1, and the fix', async () => {
-    const start = CheckedApplication.start(({ baseUrl }) => ({
-      payments: { baseUrl: `${baseUrl}/v1` },
-    }));
-    await expect(start).rejects.toThrow(/"baseUrl".*ends in \/v1\. Remove the \/v1/);
-  });
-});

@@ -65,13 +65,10 @@ describe('calls while the token endpoint fails', () => {
     expect(await failure()).toBe(500);
   });
 
-  it.each([
-    ['seconds', () => '60'],
-    ['a date', (now: number) => new Date(now + 60 * SECOND).toUTCString()],
-  ])('TK-09 a Retry-After with %s delays the next token request', async (_, retryAfter) => {
+  it('TK-09 a Retry-After delays the next token request', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
-    service.onToken = json(429, {}, { 'retry-after': retryAfter(runtime.now()) });
+    service.onToken = json(429, {}, { 'retry-after': '60' });
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ retryAfterMs: 60_000 });
     runtime.advance(59 * SECOND);
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ retryAfterMs: 1_000 });

@@ -40,14 +40,7 @@ describe('the lifetime of a token', () => {
 
   it.each([
     ['"3599abc"', '3599abc'],
-    ['""', ''],
-    ['-1', -1],
-    ['1e308', 1e308],
-    ['"NaN"', 'NaN'],
     ['missing', undefined],
-    ['null', null],
-    ['0', '0'],
-    ['1.5', 1.5],
   ])(
     'TK-03 a token with expires_in %s is used for 300 s, and a warning is logged',
     async (_, expiresIn) => {

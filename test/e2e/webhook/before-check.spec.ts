@@ -16,30 +16,6 @@ import { Orders, SECRET, WebhookApplication } from '../../support/webhook/webhoo
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;
 
-/** A rate limit per key in the memory of this process: `burst` requests at once, then `perSecond` requests. */
-class TokenBuckets {
-  readonly #buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
-
-  constructor(
-    private readonly perSecond: number,
-    private readonly burst: number,
-    private readonly now: () => number = () => performance.now(),
-  ) {}
-
-  /** Takes a token and returns 0, or returns the number of seconds until a token is available. */
-  take(key: string): number {
-    const at = this.now();
-    const last = this.#buckets.get(key) ?? { tokens: this.burst, at };
-    const filled = Math.min(this.burst, last.tokens + ((at - last.at) / 1000) * this.perSecond);
-    const taken = filled >= 1;
-    // The least recently used bucket is deleted, so that unknown senders cannot fill the memory.
-    this.#buckets.delete(key);
-    this.#buckets.set(key, { tokens: taken ? filled - 1 : filled, at });
-    if (this.#buckets.size > 10_000) this.#buckets.delete(this.#buckets.keys().next().value!);
-    return taken ? 0 : Math.ceil((1 - filled) / this.perSecond);
-  }
-}
-
 /** A check that admits these addresses only. */
 function allowlist(...addresses: string[]): AdmissionCheck {
   const senders = new BlockList();
@@ -134,26 +110,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(await sendValid()).toMatchObject({ status: 403 });
   });
 
-  it('SE-05 a rate limiter rejects requests above its limit with 429 and Retry-After', async () => {
-    const buckets = new TokenBuckets(0.5, 3, () => runtime.monotonic());
-    await start(({ address = '' }) => {
-      const retryAfterSeconds = buckets.take(address);
-      return retryAfterSeconds === 0 ? undefined : { status: 429, retryAfterSeconds };
-    });
-    for (let n = 0; n < 3; n += 1) expect(await sendValid()).toMatchObject({ status: 200 });
-    for (let n = 0; n < 3; n += 1) {
-      expect(await sendValid()).toMatchObject({
-        status: 429,
-        headers: { 'retry-after': '2' },
-        body: { code: 'request_rejected' },
-      });
-    }
-    expect(app.log.matching(/returned status 429/)).toHaveLength(1);
-    runtime.advance(2000);
-    expect(await sendValid()).toMatchObject({ status: 200 });
-  });
-
-  it('SE-05 an asynchronous rate limiter works with a shared store', async () => {
+  it('SE-05 an asynchronous rate limiter with a shared store rejects requests above its limit with 429 and Retry-After', async () => {
     const used = new Map<string, number>();
     const consume = async (key: string): Promise<number> => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -163,9 +120,12 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     await start(async ({ company }) =>
       (await consume(company)) > 2 ? { status: 429, retryAfterSeconds: 60 } : undefined,
     );
-    const statuses: number[] = [];
-    for (let n = 0; n < 4; n += 1) statuses.push((await sendValid()).status);
-    expect(statuses).toEqual([200, 200, 429, 429]);
+    for (let n = 0; n < 2; n += 1) expect(await sendValid()).toMatchObject({ status: 200 });
+    for (let n = 0; n < 2; n += 1) {
+      const headers = { 'retry-after': '60' };
+      expect(await sendValid()).toMatchObject({ status: 429, headers });
+    }
+    expect(app.log.matching(/returned status 429/)).toHaveLength(1);
     expect(used).toEqual(new Map([['default', 4]]));
   });
 

@@ -47,11 +47,7 @@ const many = (length: number) => bytes(JSON.stringify({ pad: 'x'.repeat(length) 
 
 const REQUESTS: readonly [string, Exchange, path?: string][] = [
   ['a JSON body', { headers: json, body: bytes('{"a": [1, "ü"]}') }],
-  ['JSON with __proto__', { headers: json, body: bytes('{"__proto__":{"a":1},"b":2}') }],
   ['malformed JSON', { headers: json, body: bytes('{"a":') }],
-  ['an empty JSON body', { headers: json }],
-  ['JSON that is not an object', { headers: json, body: bytes('"text"') }],
-  ['JSON of 90 kB', { headers: json, body: many(90_000) }],
   ['JSON over the limit of Express', { headers: json, body: many(110_000) }],
   ['JSON over the limit of Fastify', { headers: json, body: many(1_100_000) }],
   ['chunked JSON', { headers: json, body: [bytes('{"a"'), bytes(':1}')] }],
@@ -59,16 +55,8 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     'compressed JSON',
     { headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{"a":1}') },
   ],
-  [
-    'a body with a +json content type',
-    { headers: { 'Content-Type': 'application/vnd.api+json' }, body: bytes('{"a":1}') },
-  ],
   ['a form', { headers: form, body: bytes('a=1&b[c]=2&d=%C3%BC') }],
   ['a text body', { headers: { 'Content-Type': 'text/plain' }, body: bytes('hello') }],
-  [
-    'a binary body',
-    { headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.alloc(9, 1) },
-  ],
   [
     'a multipart body',
     {
@@ -77,13 +65,9 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     },
   ],
   ['a body without a content type', { body: bytes('{"a":1}') }],
-  ['a request without a body', {}],
   ['a webhook request', signedWebhook({ webhookSecret: SECRET })],
   ['a PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
-  ['a PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
-  ['a DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
   ['a GET', { method: 'GET' }],
-  ['a HEAD', { method: 'HEAD' }],
   [
     'a request to the parent of the webhook path',
     { headers: json, body: bytes('{"a":1}') },
@@ -100,7 +84,6 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     '/webhooks/paymentsx',
   ],
   ['a request to an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
-  ['malformed JSON at an unknown path', { headers: json, body: bytes('{') }, '/nowhere'],
   ['a request to a path that is not a URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
 ];
 

@@ -43,22 +43,16 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(orders.seen).toEqual([]);
   });
 
-  it.each([
-    'nobody',
-    'ACME',
-    'acme%20',
-    '__proto__',
-    'constructor',
-    'default',
-    '..%2Facme',
-    'acme%00',
-  ])('WH-15 a webhook request for the unknown company "%s" gets 401', async (id) => {
-    const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
-    expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
-    expect(orders.seen).toEqual([]);
-    // The rejection is logged at most once per minute.
-    for (const line of app.log.lines) expect(line).toMatch(/was rejected \(company_unknown\)/);
-  });
+  it.each(['nobody', 'ACME', '__proto__', '..%2Facme'])(
+    'WH-15 a webhook request for the unknown company "%s" gets 401',
+    async (id) => {
+      const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
+      expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
+      expect(orders.seen).toEqual([]);
+      // The rejection is logged at most once per minute.
+      for (const line of app.log.lines) expect(line).toMatch(/was rejected \(company_unknown\)/);
+    },
+  );
 
   it('WH-15 a path without a company gets 401 if there are several companies', async () => {
     const response = await app.send(signedWebhook(ACME), { path: '/webhooks/payments' });

@@ -29,23 +29,13 @@ const LENGTH = signedWebhook({ webhookSecret: SECRET }, { id: randomUUID() }).bo
 /** Header values that an HTTP parser never sets, but a serverless adapter may. */
 const ODD_VALUES: readonly (readonly [string, unknown])[] = [
   ['a number', LENGTH],
-  ['0', 0],
-  ['NaN', NaN],
-  ['a bigint', BigInt(LENGTH)],
-  ['a boolean', true],
   ['undefined', undefined],
   ['null', null],
-  ['an empty text', ''],
-  ['an empty array', []],
-  ['an array of texts', ['1', '2']],
   ['an array of oddities', [1, undefined, null, {}, ['x']]],
-  ['an object', { a: 1 }],
   ['an object without a prototype', Object.create(null)],
-  ['a function', () => 'x'],
   ['a symbol', Symbol('x')],
   ['half a character', 'a\ud800'],
   ['control characters', 'a\0\r\nb'],
-  ['10,000 characters', 'é'.repeat(10_000)],
 ];
 /** Headers that the module reads, but does not need. */
 const OPTIONAL = ['content-length', 'user-agent', 'x-webhook-event', 'x-request-id', 'traceparent'];

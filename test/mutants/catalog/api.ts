@@ -107,6 +107,6 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/companies/company.ts',
     replace: '/\\/v1$/i.test(baseUrl)',
     by: '/\\/v1\\/$/i.test(baseUrl)',
-    specs: ['test/e2e/api-calls/base-url.spec.ts'],
+    specs: ['test/e2e/webhook/invalid-options.spec.ts'],
   },
 ];

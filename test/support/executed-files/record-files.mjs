@@ -18,25 +18,23 @@ globalThis.recordFile = (file) => {
 
 /** Adds a call of `recordFile` to each function of a file. */
 function instrument(source, file) {
-  const call = `recordFile(${JSON.stringify(file)})`;
-  const parsed = ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS);
-  /** Texts to insert, and their positions in the source. */
-  const inserts = [];
+  const record = `recordFile(${JSON.stringify(file)})`;
+  const insertions = [];
   const visit = (node) => {
-    const body = ts.isFunctionLike(node) ? node.body : undefined;
-    if (body !== undefined && ts.isBlock(body)) {
-      inserts.push([body.getStart() + 1, `${call};`]);
-    } else if (body !== undefined) {
-      inserts.push([body.getStart(), `(${call}, `], [body.getEnd(), ')']);
+    if (ts.isFunctionLike(node) && node.body !== undefined) {
+      const { body } = node;
+      const start = body.getStart();
+      if (ts.isBlock(body)) insertions.push([start + 1, `${record};`]);
+      else insertions.push([start, `(${record}, `], [body.end, ')']);
     }
     ts.forEachChild(node, visit);
   };
-  visit(parsed);
-  let text = source;
-  for (const [at, added] of inserts.toSorted(([a], [b]) => b - a)) {
-    text = text.slice(0, at) + added + text.slice(at);
+  visit(ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true, ts.ScriptKind.JS));
+  let instrumented = source;
+  for (const [at, text] of insertions.toSorted(([a], [b]) => b - a)) {
+    instrumented = instrumented.slice(0, at) + text + instrumented.slice(at);
   }
-  return text;
+  return instrumented;
 }
 
 registerHooks({
