@@ -2,7 +2,7 @@ import type { ProcessFleet } from './process-fleet.ts';
 import { SLOTS } from './scenario.ts';
 import type { EventPlan } from './scenario.ts';
 import { webhookReference } from './simulated-service.ts';
-import type { VirtualTimeline } from './virtual-timeline.ts';
+import type { Timeline } from './virtual-timeline.ts';
 
 /** The suffix of the ids of events with an old timestamp. */
 export const REPLAY = '-replay';
@@ -19,13 +19,13 @@ export class EventSender {
   readonly #sent = new Map<string, SentEvent>();
   readonly #events: readonly EventPlan[];
   readonly #fleet: ProcessFleet;
-  readonly #timeline: VirtualTimeline;
+  readonly #timeline: Timeline;
   readonly #resendMs: number;
 
   constructor(
     events: readonly EventPlan[],
     fleet: ProcessFleet,
-    timeline: VirtualTimeline,
+    timeline: Timeline,
     resendMs: number,
   ) {
     this.#events = events;

@@ -5,7 +5,7 @@ import type { ExpectationStep } from './scenario.ts';
 import type { SimulatedApplication } from './simulated-application.ts';
 import { referenceOf } from './simulated-service.ts';
 import type { SimulatedService } from './simulated-service.ts';
-import type { VirtualTimeline } from './virtual-timeline.ts';
+import type { Timeline } from './virtual-timeline.ts';
 
 /** Plays the steps of expected payments, and checks the expectations at the end. */
 export class ExpectationChecks {
@@ -16,13 +16,13 @@ export class ExpectationChecks {
   readonly #cancelled = new Set<string>();
   readonly #database: SimulatedDatabase;
   readonly #service: SimulatedService;
-  readonly #timeline: VirtualTimeline;
+  readonly #timeline: Timeline;
   readonly #model: ExpectationModel;
 
   constructor(
     database: SimulatedDatabase,
     service: SimulatedService,
-    timeline: VirtualTimeline,
+    timeline: Timeline,
     model: ExpectationModel,
   ) {
     this.#database = database;

@@ -1,5 +1,5 @@
 import type { ExpectationStore } from '../../libs/payments/dist/inbox/store/expectation-store.js';
-import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
@@ -9,6 +9,8 @@ export type StoreOperation = keyof InboxStore | `expectations.${keyof Expectatio
 /** Observes store operations. `ended` is called after an operation took effect, before its process gets the result. */
 export interface StoreObserver {
   called(process: SimulatedProcess, operation: StoreOperation): void;
+  /** Called when the work of a commit has ended. From now on the commit may take effect. */
+  worked(process: SimulatedProcess, lease: Lease): void;
   ended(
     process: SimulatedProcess,
     operation: StoreOperation,
@@ -71,21 +73,27 @@ export function faultyStore(
     const method = (owner as InboxStore)[name] as (...all: unknown[]) => Promise<unknown>;
     try {
       return {
-        result: await method.apply(owner, parameters.map(abortable)),
+        result: await method.apply(
+          owner,
+          parameters.map((one) => abortable(one, parameters[0] as Lease)),
+        ),
       };
     } catch (error) {
       return { error };
     }
   };
   /** Runs a transaction. The database rolls it back if the process dies. */
-  const abortable = (parameter: unknown): unknown => {
+  const abortable = (parameter: unknown, lease: Lease): unknown => {
     if (typeof parameter !== 'function') return parameter;
     return (tx: unknown): unknown => {
       const result: unknown = (parameter as (tx: unknown) => unknown)(tx);
-      if (!(result instanceof Promise)) return result;
+      if (!(result instanceof Promise)) {
+        observer.worked(process, lease);
+        return result;
+      }
       return new Promise((resolve, reject) => {
         process.onDeath(() => reject(new Error('The process died during its transaction.')));
-        void result.then(resolve, reject);
+        void result.finally(() => observer.worked(process, lease)).then(resolve, reject);
       });
     };
   };

@@ -1,6 +1,5 @@
 import type { StoredEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { COMMITTING } from './handler-behaviour.ts';
-import type { DeliveryModel } from './delivery-model.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import type { EventPlan, HandlerName } from './scenario.ts';
 
@@ -8,11 +7,15 @@ import type { EventPlan, HandlerName } from './scenario.ts';
 export class FinalChecks {
   readonly violations: string[] = [];
   readonly #database: SimulatedDatabase;
-  readonly #model: DeliveryModel;
+  readonly #forced: (company: string, id: string, handler: string) => number;
 
-  constructor(database: SimulatedDatabase, model: DeliveryModel) {
+  constructor(
+    database: SimulatedDatabase,
+    /** Returns the maximum number of times that an operator has forced a delivery to run again. */
+    forced: (company: string, id: string, handler: string) => number,
+  ) {
     this.#database = database;
-    this.#model = model;
+    this.#forced = forced;
   }
 
   async stored(): Promise<readonly StoredEvent[]> {
@@ -50,7 +53,7 @@ export class FinalChecks {
       for (const { handler, state } of deliveries) {
         const key = `${company}/${id}/${handler}`;
         const count = times.get(key) ?? 0;
-        const forced = this.#model.get(company, id, handler)?.forced ?? 0;
+        const forced = this.#forced(company, id, handler);
         if (count > 1 + forced)
           this.violations.push(`IN-21 the effect of ${key} exists ${count} times`);
         const commits = scripts?.[handler as HandlerName].every((one) => COMMITTING.has(one));

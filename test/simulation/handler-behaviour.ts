@@ -53,7 +53,10 @@ export async function behave(
 ): Promise<void> {
   const effect = `${context.company}/${id}/${context.handler}`;
   const commit = (wait = process.transfer()): Promise<unknown> =>
-    context.commit((tx) => wait.then(() => database.write(tx, effect)));
+    context.commit((tx) => {
+      if (database.synchronous) return database.write(tx, effect);
+      return wait.then(() => database.write(tx, effect));
+    });
   switch (behaviour) {
     case 'succeed':
       return;
@@ -87,8 +90,11 @@ export async function behave(
       return;
     case 'commit nothing':
       await context.commit((tx) => {
-        database.write(tx, effect);
-        throw new Error('The scenario makes the work of this commit fail.');
+        const failed = (): never => {
+          throw new Error('The scenario makes the work of this commit fail.');
+        };
+        const written = database.write(tx, effect);
+        return written === undefined ? failed() : written.then(failed);
       });
       return;
     case 'commit twice':

@@ -5,11 +5,13 @@ import { MemoryDatabase } from '../../libs/payments/dist/stores/sqlite/sqlite-me
 import { resolveSqliteOptions } from '../../libs/payments/dist/stores/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../libs/payments/dist/stores/sqlite/sqlite-store.js';
 import type { SqliteTransaction } from '../../libs/payments/dist/stores/sqlite/sql/commit.js';
+import { VIRTUAL_TIMES } from './simulated-application.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import { Simulation } from './simulation.ts';
 import type { Scenario } from './scenario.ts';
 import { VirtualTimeline } from './virtual-timeline.ts';
 
+const HOUR = 3_600_000;
 const SETTINGS = resolveSqliteOptions({ file: ':memory:' });
 
 /** Plays a scenario in virtual time, on a SQLite database in memory. Returns the violations. */
@@ -25,12 +27,15 @@ export async function playInMemory(
   const simulation = new Simulation(scenario, {
     timeline,
     database,
+    times: VIRTUAL_TIMES,
+    exact: true,
     setWallClock: (byMs) => {
       jumpMs += byMs;
       // Stores the jump as the next write of a process would. Otherwise, a process that starts before that write would
       // count the jump as elapsed time.
       memory.committer.run('UPDATE payments_inbox_meta SET wall = wall + ?', [byMs]);
     },
+    settleMs: 4 * HOUR,
     ...(trace && { trace }),
   });
   try {
@@ -65,6 +70,7 @@ function databaseInMemory(
       schedule: (ms, callback) => timeline.schedule(ms, callback),
     }),
     connect,
+    synchronous: false,
     write: (tx, effect) => void (tx as string[]).push(effect),
     effects: async () =>
       database

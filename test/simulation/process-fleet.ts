@@ -6,9 +6,10 @@ import type { AttemptJournal } from './attempt-journal.ts';
 import { FIRST_VERSION, SLOTS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
 import { SeededRandom } from '../chaos/seeded-random.ts';
-import { SimulatedApplication, TIMES } from './simulated-application.ts';
+import { SimulatedApplication } from './simulated-application.ts';
+import type { ApplicationTimes } from './simulated-application.ts';
 import { SimulatedProcess } from './simulated-process.ts';
-import type { VirtualTimeline } from './virtual-timeline.ts';
+import type { Timeline } from './virtual-timeline.ts';
 
 /** The additional time that a drain may take after `drainMs`, because operations are slow or fail, in milliseconds. */
 const DRAIN_MARGIN_MS = 60_000;
@@ -34,8 +35,9 @@ export class ProcessFleet {
   }));
   readonly #closing: Promise<void>[] = [];
   #ended = false;
-  readonly #timeline: VirtualTimeline;
+  readonly #timeline: Timeline;
   readonly #database: SimulatedDatabase;
+  readonly #times: ApplicationTimes;
   readonly #random: SeededRandom;
   readonly #journal: AttemptJournal;
   readonly #observer: StoreObserver;
@@ -43,8 +45,9 @@ export class ProcessFleet {
 
   constructor(
     setup: {
-      readonly timeline: VirtualTimeline;
+      readonly timeline: Timeline;
       readonly database: SimulatedDatabase;
+      readonly times: ApplicationTimes;
     },
     random: SeededRandom,
     journal: AttemptJournal,
@@ -53,6 +56,7 @@ export class ProcessFleet {
   ) {
     this.#timeline = setup.timeline;
     this.#database = setup.database;
+    this.#times = setup.times;
     this.#random = random;
     this.#journal = journal;
     this.#observer = observer;
@@ -69,17 +73,19 @@ export class ProcessFleet {
   start(slot: Slot): void {
     const timeline = this.#timeline;
     const database = this.#database;
+    const times = this.#times;
     slot.starts += 1;
     const random = new SeededRandom(this.#random.between(0, 2 ** 31));
     const skewMs = [0, 600_000, -600_000][slot.index]!;
     const process = new SimulatedProcess(`p${slot.index}.${slot.starts}`, timeline, random, skewMs);
     const opened = database.connect(process.runtime);
-    const store = faultyStore(opened, process, this.#observer, TIMES.slowMs);
+    const store = faultyStore(opened, process, this.#observer, times.slowMs);
     const application = new SimulatedApplication(
       process,
       store,
       database,
       slot.handlers,
+      times,
       this.#journal,
       this.#service,
     );
@@ -90,7 +96,7 @@ export class ProcessFleet {
       slot.application = null;
       if (opened !== database.store) this.#closing.push(opened.close().catch(() => {}));
       if (this.#ended) return;
-      timeline.schedule(TIMES.downMs, () => {
+      timeline.schedule(times.downMs, () => {
         if (slot.process === null && !this.#ended) this.start(slot);
       });
     });
@@ -109,7 +115,7 @@ export class ProcessFleet {
       () => {
         cancel();
         // The HTTP server and other providers close during this time.
-        timeline.schedule(TIMES.closingMs, () => process.crash());
+        timeline.schedule(this.#times.closingMs, () => process.crash());
       },
       (error: unknown) =>
         this.violations.push(`IN-24 the drain of ${process.name} failed: ${String(error)}`),
@@ -118,7 +124,7 @@ export class ProcessFleet {
 
   /** Adds a violation if a drain does not end in time, unless the process is paused. Returns a function that stops the check. */
   #watchDrain(process: SimulatedProcess): () => void {
-    const limitMs = TIMES.drainMs + DRAIN_MARGIN_MS;
+    const limitMs = this.#times.drainMs + DRAIN_MARGIN_MS;
     let cancel = (): void => {};
     const watch = (ms: number): void => {
       cancel = process.runtime.schedule(ms, () => {

@@ -112,8 +112,49 @@ export interface Scenario {
   readonly steps: readonly Step[];
 }
 
-/** The maximum number of steps of a random scenario. */
-const MAX_STEPS = 40;
+/** The steps and behaviours that a scenario may have. Some need virtual time, which real databases do not support. */
+export interface ScenarioBounds {
+  readonly maxSteps: number;
+  readonly behaviours: readonly Behaviour[];
+  readonly steps: ReadonlySet<Step['step']>;
+  /** Factor for the times of steps, and their maximum in milliseconds. */
+  readonly timeScale: number;
+  readonly maxMs: number;
+}
+
+export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
+  'send',
+  'send under another id',
+  'send a replay',
+  'redrive the replay',
+  'pass time',
+  'fault',
+  'outage',
+  'crash',
+  'freeze',
+  'drain and restart',
+  'pause',
+  'resume',
+  'redrive',
+  'skip',
+  'forget',
+  'set the wall clock',
+  'expect',
+  'attach',
+  'cancel',
+  'ask now',
+  'request',
+  'service answers',
+  'service hangs',
+]);
+
+export const VIRTUAL: ScenarioBounds = {
+  timeScale: 1,
+  maxMs: Infinity,
+  maxSteps: 40,
+  behaviours: BEHAVIOURS,
+  steps: EVERY_STEP,
+};
 
 const HANDLER_NAMES = Object.keys(HANDLERS) as HandlerName[];
 const slot = fc.nat({ max: SLOTS - 1 });
@@ -232,8 +273,8 @@ const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrar
 ] as const;
 
 /** Random scenarios. fast-check shrinks a failing scenario to smaller ones. */
-export function scenarios(): fc.Arbitrary<Scenario> {
-  const script = fc.array(fc.constantFrom(...BEHAVIOURS), { minLength: 1, maxLength: 3 });
+export function scenarios(bounds: ScenarioBounds): fc.Arbitrary<Scenario> {
+  const script = fc.array(fc.constantFrom(...bounds.behaviours), { minLength: 1, maxLength: 3 });
   const plan = fc.record({
     company: fc.constantFrom('a', 'b'),
     eventType: fc.constantFrom('transaction.completed', 'transaction.pending', 'refund.created'),
@@ -241,9 +282,17 @@ export function scenarios(): fc.Arbitrary<Scenario> {
     sharesReference: fc.constantFrom(false, false, true),
     scripts: fc.record({ book: script, mail: script, log: script, audit: script }),
   });
-  return fc.record({
+  const steps = STEPS.filter(({ arbitrary }) => bounds.steps.has(stepOf(arbitrary)));
+  const scaled = (step: Step): Step =>
+    'ms' in step ? { ...step, ms: Math.min(bounds.maxMs, step.ms * bounds.timeScale) } : step;
+  const all = fc.record({
     seed: fc.nat(),
     events: fc.array(plan, { minLength: 1, maxLength: 10 }),
-    steps: fc.array(fc.oneof(...STEPS), { minLength: 1, maxLength: MAX_STEPS, size: 'max' }),
+    steps: fc.array(fc.oneof(...steps), { minLength: 1, maxLength: bounds.maxSteps, size: 'max' }),
   });
+  return all.map((scenario) => ({ ...scenario, steps: scenario.steps.map(scaled) }));
+}
+
+function stepOf(arbitrary: fc.Arbitrary<Step>): Step['step'] {
+  return fc.sample(arbitrary, { numRuns: 1, seed: 1 })[0]!.step;
 }

@@ -9,6 +9,7 @@ import {
 import { parseEnvelope } from '../../libs/payments/dist/events/payment-event.js';
 import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
+import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
 import { BODY_CODEC } from '../../libs/payments/dist/inbox/store/body-codec.js';
 import { InboxMaintenance } from '../../libs/payments/dist/inbox/operate/inbox-maintenance.js';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
@@ -28,7 +29,7 @@ import {
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { NO_OBSERVERS, Observers } from '../../libs/payments/dist/telemetry/observers.js';
 import { behave } from './handler-behaviour.ts';
-import type { Behaviour } from './handler-behaviour.ts';
+import type { Behaviour, BehaviourTimes } from './handler-behaviour.ts';
 import { Container } from './provider-container.ts';
 import type { SimulatedDatabase } from './simulated-database.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
@@ -39,22 +40,33 @@ import type { SimulatedService } from './simulated-service.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** Times of the simulated application, in milliseconds. */
-export const TIMES = {
+export interface ApplicationTimes extends BehaviourTimes {
+  readonly leaseMs: number;
+  readonly drainMs: number;
+  readonly retry: RetrySchedule;
+  /** The time for which a process is down between a crash and its restart. */
+  readonly downMs: number;
+  /** The time for which the sender waits before it repeats an event that was not acknowledged. */
+  readonly resendMs: number;
+  /** The time for which a process continues to run after its drain. */
+  readonly closingMs: number;
+  /** The duration of a slow store operation. */
+  readonly slowMs: number;
+  /** Delays of the polls of an expected payment. */
+  readonly polls: readonly number[];
+}
+
+export const VIRTUAL_TIMES: ApplicationTimes = {
   workMs: 2_000,
   slowCommitMs: 15_000,
   timeoutMs: 20_000,
   leaseMs: 10_000,
   drainMs: 5_000,
   retry: fixed([1_000, 10_000, 60_000]),
-  /** The time for which a process is down between a crash and its restart. */
   downMs: 1_000,
-  /** The time for which the sender waits before it repeats an event that was not acknowledged. */
   resendMs: 10_000,
-  /** The time for which a process continues to run after its drain. */
   closingMs: 3_000,
-  /** The duration of a slow store operation. */
   slowMs: 7_000,
-  /** Delays of the polls of an expected payment. */
   polls: [1_000, 5_000, 30_000, 120_000],
 };
 /** Maximum number of concurrent attempts of one handler in one process. */
@@ -81,6 +93,7 @@ export class SimulatedApplication {
   readonly #database: SimulatedDatabase;
   #started = false;
   readonly #process: SimulatedProcess;
+  readonly #times: ApplicationTimes;
   readonly #journal: AttemptJournal;
 
   constructor(
@@ -88,22 +101,24 @@ export class SimulatedApplication {
     store: InboxStore,
     database: SimulatedDatabase,
     handlers: readonly HandlerName[],
+    times: ApplicationTimes,
     journal: AttemptJournal,
     service: SimulatedService,
   ) {
     this.#process = process;
     this.#store = store;
     this.#database = database;
+    this.#times = times;
     this.#journal = journal;
 
-    const { leaseMs, timeoutMs, drainMs, retry } = TIMES;
+    const { leaseMs, timeoutMs, drainMs, retry } = times;
     const container = new Container([
       [INBOX_STORE, store],
       [PAYMENTS_RUNTIME, process.runtime],
       [WORKER_OPTIONS, resolveWorkerOptions({ leaseMs, timeoutMs, drainMs, retry })],
       [RECEIVE_OPTIONS, resolveReceiveOptions({}, POLLED_TYPES)],
-      [RECONCILE_OPTIONS, resolveReconcileOptions(service.options(TIMES.polls))],
-      [PaymentsApiService, service.client(process, TIMES.workMs)],
+      [RECONCILE_OPTIONS, resolveReconcileOptions(service.options(times.polls))],
+      [PaymentsApiService, service.client(process, times.workMs)],
       [COMPANIES, { known: (id: string) => ({ id }) }],
       // The timestamps of replays are six years old.
       [MAX_AGE_MS, 4 * 365 * 86_400_000],
@@ -180,7 +195,7 @@ export class SimulatedApplication {
       const scripts = event.data['scripts'] as Scripts | undefined;
       const script = scripts?.[handler] ?? ['succeed'];
       const behaviour = script[Math.min(attempt, script.length) - 1]!;
-      await behave(behaviour, process, TIMES, this.#database, event, context);
+      await behave(behaviour, process, this.#times, this.#database, event, context);
     } finally {
       run.ended = true;
     }

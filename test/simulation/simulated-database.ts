@@ -7,8 +7,10 @@ export interface SimulatedDatabase {
   readonly store: InboxStore;
   /** The store as a process opens it. */
   connect(runtime: PaymentsRuntime): InboxStore;
+  /** Whether the work of a commit must be synchronous. */
+  readonly synchronous: boolean;
   /** Writes an effect, as part of a transaction. */
-  write(tx: unknown, effect: string): void;
+  write(tx: unknown, effect: string): void | Promise<void>;
   /** The effects of committed transactions. */
   effects(): Promise<readonly string[]>;
 }

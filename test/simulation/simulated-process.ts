@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import type { SeededRandom } from '../chaos/seeded-random.ts';
-import type { VirtualTimeline } from './virtual-timeline.ts';
+import type { Timeline } from './virtual-timeline.ts';
 
 /** The store operations that a fault can affect. */
 export const FAULTY_OPERATIONS = [
@@ -60,12 +60,12 @@ export class SimulatedProcess {
   readonly runtime: PaymentsRuntime;
 
   readonly name: string;
-  readonly timeline: VirtualTimeline;
+  readonly timeline: Timeline;
   readonly #random: SeededRandom;
 
   constructor(
     name: string,
-    timeline: VirtualTimeline,
+    timeline: Timeline,
     random: SeededRandom,
     /** How far the wall clock of the process is ahead, in milliseconds; negative if it is behind. */
     skewMs: number,

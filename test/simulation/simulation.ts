@@ -11,23 +11,31 @@ import { AttemptJournal } from './attempt-journal.ts';
 import { SECOND_VERSION, FIRST_VERSION } from './scenario.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { SimulatedService } from './simulated-service.ts';
-import { CONCURRENCY, TIMES } from './simulated-application.ts';
-import type { SimulatedApplication } from './simulated-application.ts';
+import { CONCURRENCY } from './simulated-application.ts';
+import type { ApplicationTimes, SimulatedApplication } from './simulated-application.ts';
 import { shown, StoreObservation } from './store-observation.ts';
-import type { VirtualTimeline } from './virtual-timeline.ts';
+import type { Timeline } from './virtual-timeline.ts';
 
-/** The timeline and the store of a simulation. */
+/** The timeline, the store and the times of a simulation. */
 export interface SimulationSetup {
-  readonly timeline: VirtualTimeline;
+  readonly timeline: Timeline;
   readonly database: SimulatedDatabase;
+  readonly times: ApplicationTimes;
+  /** Whether store operations take effect one at a time, so that the simulation can check each of them. */
+  readonly exact: boolean;
   /** Moves the wall clock of the store. */
   setWallClock(byMs: number): void;
+  /** After the last fault, all deliveries must become final within this time, in milliseconds. */
+  readonly settleMs: number;
   /** Called with a line for each step, each operation that took effect and each attempt. */
   trace?(line: string): void;
 }
 
-/** After the last fault, all deliveries must become final within this time, in milliseconds. */
-const SETTLE_MS = 4 * 3_600_000;
+/**
+ * The maximum time on a busy machine from the start of an attempt's time limit to the start of its handler, in
+ * milliseconds.
+ */
+const DISPATCH_MS = 200;
 
 /** The interval at which the simulation reads whether all deliveries are final, in milliseconds. */
 const READ_MS = 100;
@@ -49,27 +57,27 @@ export class Simulation {
   constructor(scenario: Scenario, setup: SimulationSetup) {
     this.#scenario = scenario;
     this.#setup = setup;
-    const { timeline, database } = setup;
+    const { times, timeline, database } = setup;
     const now = (): number => timeline.now;
     this.#journal = new AttemptJournal(
       (line) => this.#trace(() => line),
       {
-        leaseMs: TIMES.leaseMs,
-        timeoutMs: TIMES.timeoutMs,
+        leaseMs: times.leaseMs,
+        timeoutMs: times.timeoutMs - (setup.exact ? 0 : DISPATCH_MS),
         concurrency: CONCURRENCY,
       },
       now,
     );
-    this.#model = new DeliveryModel(database.store, this.#journal, TIMES.retry.attempts, now);
+    this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
     const service = new SimulatedService(scenario.events);
     this.#polls = new ExpectationModel(now, scenario.events);
     const models = [this.#journal, this.#model, this.#polls] as const;
-    this.#observation = new StoreObservation(...models, (line) => this.#trace(line));
+    this.#observation = new StoreObservation(...models, setup, (line) => this.#trace(line));
     this.#expectations = new ExpectationChecks(database, service, timeline, this.#polls);
     const random = new SeededRandom(scenario.seed);
     this.#fleet = new ProcessFleet(setup, random, this.#journal, this.#observation, service);
-    this.#sender = new EventSender(scenario.events, this.#fleet, timeline, TIMES.resendMs);
-    this.#checks = new FinalChecks(database, this.#model);
+    this.#sender = new EventSender(scenario.events, this.#fleet, timeline, times.resendMs);
+    this.#checks = new FinalChecks(database, (...delivery) => this.#forced(...delivery));
   }
 
   /** Ends all processes, and waits until their stores are closed. */
@@ -85,8 +93,10 @@ export class Simulation {
       this.#trace(() => `step ${shown(step)}`);
       this.#play(step);
       await timeline.run(0);
-      this.#journal.checkHeartbeats();
-      await this.#checks.checkStats();
+      if (this.#setup.exact) {
+        this.#journal.checkHeartbeats();
+        await this.#checks.checkStats();
+      }
       if (this.violations.length > 0) return this.violations;
       if (step.step === 'pass time') await timeline.run(step.ms);
     }
@@ -185,11 +195,11 @@ export class Simulation {
 
   /** Removes all faults and deploys the last version to all processes. Then all deliveries must become final. */
   async #settle(): Promise<void> {
-    const { timeline, database } = this.#setup;
+    const { timeline, database, settleMs } = this.#setup;
     for (const { process } of this.#fleet.slots) process?.heal();
     const up = (): boolean =>
       this.#fleet.slots.every(({ application }) => application?.started ?? false);
-    await timeline.until(up, SETTLE_MS);
+    await timeline.until(up, settleMs);
     const { handlers } = await database.store.catalog();
     const deployed = handlers.some(({ name }) => name === 'audit');
     for (const slot of this.#fleet.slots) {
@@ -199,7 +209,7 @@ export class Simulation {
     let readAt = -Infinity;
     const final = async (): Promise<boolean> => {
       for (const { process } of this.#fleet.slots) process?.heal();
-      this.#journal.checkHeartbeats();
+      if (this.#setup.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
       // The timeline calls this function for each timer. Without this limit, reads would take most of the time.
       if (timeline.now - readAt < READ_MS) return false;
@@ -211,9 +221,9 @@ export class Simulation {
       for (const { handler } of paused) await database.store.pause(handler, false);
       return received && deliveries.every(({ state }) => state === 'dead');
     };
-    let settled = await timeline.until(final, SETTLE_MS);
-    await this.#expectations.askAgain(SETTLE_MS);
-    settled &&= await timeline.until(final, SETTLE_MS);
+    let settled = await timeline.until(final, settleMs);
+    await this.#expectations.askAgain(settleMs);
+    settled &&= await timeline.until(final, settleMs);
     if (this.violations.length > 0) return;
     const events = await this.#checks.stored();
     if (!this.#sender.allAcknowledged)
@@ -225,8 +235,13 @@ export class Simulation {
     await this.#checks.checkStats();
     await this.#expectations.checkEvents();
     await this.#expectations.checkRequests();
-    await this.#model.checkStored();
-    this.#polls.checkStored(await this.#expectations.stored());
+    if (this.#setup.exact) await this.#model.checkStored();
+    if (this.#setup.exact) this.#polls.checkStored(await this.#expectations.stored());
     await this.#checks.checkEffects(events);
+  }
+
+  #forced(company: string, id: string, handler: string): number {
+    if (this.#setup.exact) return this.#model.get(company, id, handler)?.forced ?? 0;
+    return this.#scenario.steps.filter((step) => step.step === 'redrive' && step.force).length;
   }
 }

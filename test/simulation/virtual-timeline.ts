@@ -7,6 +7,17 @@ interface Timer {
   readonly callback: () => void;
 }
 
+/** Passes time and runs due timers: virtual time in {@link VirtualTimeline}, real time in `RealTimeline`. */
+export interface Timeline {
+  /** Milliseconds since the start. */
+  readonly now: number;
+  schedule(ms: number, callback: () => void): () => void;
+  /** Lets `ms` milliseconds pass. */
+  run(ms: number): Promise<void>;
+  /** Lets time pass until the condition holds, at most `limitMs`. Returns whether it holds. */
+  until(condition: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean>;
+}
+
 /** The number of turns of the event loop without a new timer after which all code is considered to wait for a timer. */
 const QUIET_TURNS = 3;
 
@@ -14,7 +25,7 @@ const QUIET_TURNS = 3;
  * Virtual time, which passes without waiting. Every delay is a timer here. The timeline runs one timer at a time, and
  * the next timer when all code waits for a timer. The seed decides the order of timers of the same millisecond.
  */
-export class VirtualTimeline {
+export class VirtualTimeline implements Timeline {
   #now = 0;
   #scheduled = 0;
   readonly #timers = new Set<Timer>();
@@ -25,7 +36,6 @@ export class VirtualTimeline {
     this.#random = random;
   }
 
-  /** Milliseconds since the start. */
   get now(): number {
     return this.#now;
   }
@@ -37,12 +47,10 @@ export class VirtualTimeline {
     return () => this.#timers.delete(timer);
   }
 
-  /** Lets `ms` milliseconds pass. */
   async run(ms: number): Promise<void> {
     await this.until(() => false, ms);
   }
 
-  /** Lets time pass until the condition holds, at most `limitMs`. Returns whether it holds. */
   async until(condition: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean> {
     const end = this.#now + limitMs;
     await this.#quiet();

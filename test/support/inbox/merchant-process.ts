@@ -5,14 +5,32 @@ import { webhookRequest } from '../webhook/handler-application.js';
 import { SECRET } from '../webhook/webhook-application.js';
 import type { InboxData } from './durable-inboxes.js';
 
-/** A process that runs `merchant.mjs` on a durable inbox. */
+/** The orders of a process that runs `ordering-merchant.mjs`. */
+export interface OrdersSetup {
+  /** URL of the payments service. */
+  readonly baseUrl: string;
+  /** The process kills itself as soon as each order has reached the step at which it halts. */
+  readonly place: readonly {
+    readonly reference: string;
+    readonly halt: string;
+    /** Whether the test sends a webhook request when the process reports `paid <reference> <transaction>`. */
+    readonly webhook: boolean;
+  }[];
+  /** Whether the orders are placed with `PaymentExpectations.request()`. */
+  readonly request?: boolean;
+  /** References of orders that earlier processes placed with `request()`. The process places them again until they are requested. */
+  readonly again?: readonly string[];
+}
+
+/** A process that runs `merchant.mjs`, or `ordering-merchant.mjs` if it has orders, on a durable inbox. */
 export class MerchantProcess extends RunningProcess {
   constructor(
     data: InboxData,
-    setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number } = {},
+    setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number; orders?: OrdersSetup } = {},
   ) {
     const given = { ...data.child, webhookSecret: SECRET, ...setup };
-    const file = join(import.meta.dirname, 'merchant.mjs');
+    const program = setup.orders === undefined ? 'merchant.mjs' : 'ordering-merchant.mjs';
+    const file = join(import.meta.dirname, program);
     super(process.execPath, ['--no-warnings', file, JSON.stringify(given)], { input: true });
   }
 
@@ -25,7 +43,7 @@ export class MerchantProcess extends RunningProcess {
 
   /** The lines that it reported. The rest of the output is the log of Nest. */
   get lines(): string[] {
-    return this.out.filter((line) => /^(ready|ran|ended) /.test(line));
+    return this.out.filter((line) => /^(ready|ran|ended|rejected|paid) /.test(line));
   }
 
   get url(): string | undefined {
