@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 
 /**
  * Repeatable random numbers (mulberry32): the same seed and name give the same numbers. Different names are independent
- * of each other. The simulation imports this source file directly, and Node strips its types: it must not use parameter
- * properties.
+ * of each other. The simulation and the hostile run import this source file directly, and Node strips its types: it
+ * must not use parameter properties.
  */
 export class SeededRandom {
   #state: number;
