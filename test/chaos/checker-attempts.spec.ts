@@ -37,21 +37,6 @@ describe('check(): overlapping attempts', () => {
     const block = [{ kind: 'block', process: 'q', from: 1300, to: 2490 } as const];
     expect(rules({ processes: [whole, blocked], faults: block })).toEqual([]);
   });
-
-  it('check() reports two attempts that overlap after the store retired the first process', () => {
-    const retired = [
-      ...heartbeats(0, 1250),
-      { kind: 'worker-retired', at: 1300, worker: 'w' } as const,
-    ];
-    expect(rules({ processes: withHeartbeats(retired) })).toEqual(['overlapping-attempts']);
-  });
-
-  it('check() reports two attempts that overlap before the lease of the first process has expired', () => {
-    const late = [...heartbeats(0, 2000), ...heartbeats(3500, 5000)];
-    expect(rules({ processes: withHeartbeats(late), faults: stop })).toEqual([
-      'overlapping-attempts',
-    ]);
-  });
 });
 
 describe('check(): heartbeats', () => {
@@ -69,24 +54,6 @@ describe('check(): heartbeats', () => {
   it('check() allows missing heartbeats while the process waits for a response of the store', () => {
     const journal = [...heartbeats(0, 1250), { kind: 'heartbeat-started', at: 1500 } as const];
     expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
-  });
-
-  it('check() allows missing heartbeats after a process has killed itself', () => {
-    const start = attempt('p/1', 'a', 1300, 1400)[0]!;
-    const killed = { kind: 'process-killed', at: 1400, attempt: 'p/1' } as const;
-    const journal = [...heartbeats(0, 1250), start, killed];
-    expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
-  });
-
-  it('check() reports heartbeats that are missing before the store retired the process', () => {
-    const journal: JournalEntry[] = [
-      ...heartbeats(0, 1250),
-      { kind: 'heartbeat-started', at: 3000 },
-      { kind: 'worker-retired', at: 3000, worker: 'w' },
-    ];
-    expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([
-      'missing-heartbeat',
-    ]);
   });
 });
 

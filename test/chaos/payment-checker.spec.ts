@@ -25,7 +25,6 @@ const transaction = (of: PlannedPayment, more: object = {}): ServiceTransaction 
   transactionId: `t-${of.reference}`,
   payment: of,
   status: 'complete',
-  endedAt: 1,
   contradicted: false,
   ...more,
 });

@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { monotonicMs } from './application-protocol.js';
 import type { PlannedPayment } from './payment-plan.js';
 import type { SeededRandom } from './seeded-random.js';
 
@@ -11,8 +10,6 @@ export interface ServiceTransaction {
   readonly transactionId: string;
   readonly payment: PlannedPayment;
   status: 'open' | 'complete' | 'declined';
-  /** When the transaction was paid or declined, by the machine's monotonic clock; `null` before. */
-  endedAt: number | null;
   /** Whether the service returns the transaction as declined although it is paid. */
   contradicted: boolean;
 }
@@ -117,7 +114,6 @@ export class PaymentsService implements AsyncDisposable {
       transactionId: `transaction-of-${reference}-${this.transactions.length}`,
       payment,
       status: 'open',
-      endedAt: null,
       contradicted: false,
     };
     this.transactions.push(transaction);
@@ -125,7 +121,6 @@ export class PaymentsService implements AsyncDisposable {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       transaction.status = payment.outcome === 'paid' ? 'complete' : 'declined';
-      transaction.endedAt = monotonicMs();
       if (transaction.status === 'complete') this.onPaid(transaction);
     }, payment.delayMs);
     this.#timers.add(timer);

@@ -15,14 +15,6 @@ export interface PaymentCounts {
   readonly byWebhook: number;
   readonly contradictions: number;
   readonly polls: number;
-  /** Time from the payment, or the decline, to the last effect, in milliseconds; `null` if there is no effect. */
-  readonly foundMs: Times | null;
-}
-
-interface Times {
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
 }
 
 /** The result of a chaos run on one store or for one service, as it is written to the JSON file. */
@@ -50,8 +42,6 @@ export interface ChaosResult {
     /** Attempts with the outcome `lost`. */
     readonly lostAttempts: number;
   };
-  /** Time from the first acknowledgement of an event to its last effect, in milliseconds; `null` without effects. */
-  readonly handledMs: Times | null;
   /** Number of injected faults, by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   /** The planned faults. */
@@ -90,7 +80,6 @@ export function summarize(
         .flatMap(({ history }) => history)
         .filter(({ outcome }) => outcome === 'lost').length,
     },
-    handledMs: handlingTimes(observed),
     faults: Object.fromEntries(
       [...Map.groupBy(faults, ({ kind }) => kind)].map(([kind, { length }]) => [kind, length]),
     ),
@@ -100,13 +89,7 @@ export function summarize(
 }
 
 /** Returns the lines that the chaos runner prints for a result. */
-export function toLines({
-  counts,
-  handledMs,
-  faults,
-  violations,
-  journals,
-}: ChaosResult): string[] {
+export function toLines({ counts, faults, violations, journals }: ChaosResult): string[] {
   const rules = [...Map.groupBy(violations, ({ rule }) => rule)];
   const rows: [string, number | string][] = [
     ['events', `${counts.events}, sent ${counts.requests} times`],
@@ -122,7 +105,6 @@ export function toLines({
         .map(([kind, count]) => `${kind} ${count}`)
         .join(', '),
     ],
-    ['from receipt to the last effect', describeTimes(handledMs)],
     ...rules.map(([rule, { length }]): [Rule, number] => [rule, length]),
   ];
   return [
@@ -144,37 +126,11 @@ function paymentRows(payments: PaymentCounts | null): [string, string][] {
         `${neverRequested} not requested; ${byPoll} found by poll, ${byWebhook} by webhook; ` +
         `${payments.contradictions} contradictions, ${payments.polls} polls`,
     ],
-    ['from the payment to its last effect', describeTimes(payments.foundMs)],
   ];
-}
-
-function describeTimes(times: Times | null): string {
-  if (times === null) return 'none';
-  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
-  return `p50 ${seconds(times.p50)}, p99 ${seconds(times.p99)}, at most ${seconds(times.max)}`;
-}
-
-function timesOf(durations: readonly number[]): Times | null {
-  const times = durations.toSorted((a, b) => a - b);
-  if (times.length === 0) return null;
-  const rank = (part: number): number => times[Math.ceil(times.length * part) - 1]!;
-  return { p50: rank(0.5), p99: rank(0.99), max: times.at(-1)! };
-}
-
-/** When each attempt wrote its effect. */
-function effectTimes({ processes }: Observations): ReadonlyMap<string, number> {
-  const written = processes.flatMap(({ journal }) =>
-    journal.flatMap((entry) =>
-      entry.kind === 'effect-written' ? [[entry.attempt, entry.at] as const] : [],
-    ),
-  );
-  return new Map(written);
 }
 
 function countPayments(observed: Observations): PaymentCounts {
   const { transactions = [], expectations = [], payments = [] } = observed.payments ?? {};
-  const writtenAt = effectTimes(observed);
-  const effects = Map.groupBy(observed.effects, ({ transaction }) => transaction);
   const count = (status: string): number =>
     transactions.filter((one) => one.status === status).length;
   const requested = new Set(transactions.map(({ payment }) => payment.reference));
@@ -183,12 +139,6 @@ function countPayments(observed: Observations): PaymentCounts {
       handler === 'overdue' ? transaction : [],
     ),
   );
-  const found = transactions.flatMap(({ transactionId, endedAt }) => {
-    const own = effects.get(transactionId) ?? [];
-    if (own.length === 0 || endedAt === null) return [];
-    const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
-    return [Math.max(0, last - endedAt)];
-  });
   return {
     paid: count('complete'),
     declined: count('declined'),
@@ -201,18 +151,5 @@ function countPayments(observed: Observations): PaymentCounts {
     byWebhook: expectations.filter(({ fulfilledBy }) => fulfilledBy === 'webhook').length,
     contradictions: expectations.filter(({ contradiction }) => contradiction !== null).length,
     polls: expectations.reduce((sum, { polls }) => sum + polls, 0),
-    foundMs: timesOf(found),
   };
-}
-
-function handlingTimes(observed: Observations): ChaosResult['handledMs'] {
-  const { effects, sent } = observed;
-  const writtenAt = effectTimes(observed);
-  const times = [...Map.groupBy(effects, ({ event }) => event)]
-    .filter(([id]) => sent.has(id))
-    .map(([, own]) => {
-      const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
-      return Math.max(0, last - (sent.get(own[0]!.event)?.acknowledgedAt ?? last));
-    });
-  return timesOf(times);
 }

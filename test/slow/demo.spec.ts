@@ -1,7 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
-import { payAtCheckout } from '../support/emulator/checkout-page.js';
 import { ENGINES } from '../support/engines/engine-server.js';
 import { startProgram } from '../support/processes/start-program.js';
 import type { RunningProcess } from '../support/processes/running-process.js';
@@ -171,33 +169,6 @@ describe('npm run demo -- --telemetry --postgres', () => {
       expect(response.status).toBe(200);
       expect(await response.text()).toMatch(/^payments_store_up(\{.*\})? 1$/m);
     }
-  });
-
-  describeInBrowser('npm run demo in a browser', (browser) => {
-    it('npm run demo shows a paid order on the pages of shop, emulator and console', async () => {
-      const [shop, emulator, console] = addresses;
-      const page = await browser().page();
-      await page.goto(shop!);
-      await page.getByRole('button', { name: 'Buy Mandazi' }).click();
-      await arrived(page, /\/orders\/mandazi-/);
-      const reference = new URL(page.url()).pathname.slice('/orders/'.length);
-      const [checkout] = await Promise.all([
-        page.context().waitForEvent('page'),
-        page.getByRole('link', { name: /^Pay KES 99\.99/ }).click(),
-      ]);
-      await payAtCheckout(checkout);
-      await page.locator('.order .status').getByText('Paid', { exact: true }).waitFor();
-
-      await checkout.goto(emulator!);
-      await checkout
-        .getByRole('region', { name: /^Payments of/ })
-        .getByText(reference)
-        .waitFor();
-      const signedIn = await browser().page({ httpCredentials: operator });
-      await signedIn.goto(`${console}#/events`);
-      await signedIn.locator('.events tbody tr').first().getByRole('link').first().click();
-      await signedIn.locator('.payload').getByText(reference).waitFor();
-    });
   });
 
   it('npm run demo -- --telemetry --postgres keeps running until Ctrl-C, and then exits with 0', async () => {

@@ -91,22 +91,6 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['waiting']);
   });
 
-  it('IN-12 a delivery whose process died runs again, and the lost attempt is recorded but not counted', async () => {
-    const data = await durable.data();
-    const first = await start(data, { worker: LEASES });
-    await first.send('lost', 'book on continue');
-    await first.reported('ran lost 1');
-    const second = await start(data, { worker: LEASES });
-    await first.kill();
-    second.continueHandlers();
-    await second.reported('ended lost');
-    expect(second.lines).toContain('ran lost 1');
-    expect(await data.effects()).toEqual(['lost']);
-    const [delivery] = (await readBack(data, 'lost')).deliveries;
-    expect(delivery).toMatchObject({ state: 'done', attempts: 1 });
-    expect(delivery!.history.map(({ outcome }) => outcome)).toEqual(['lost', 'done']);
-  });
-
   it('IN-19 an event that kills its process each time becomes dead, and ten other events are done and lose no attempt', async () => {
     const data = await durable.data();
     const worker = { ...LEASES, retry: fixed([1, 1]) };

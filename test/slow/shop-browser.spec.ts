@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
-import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
+import { arrived, clickTwice, describeInBrowser } from '../support/browser/test-browser.js';
 import { payAtCheckout } from '../support/emulator/checkout-page.js';
 import { eventually } from '../support/time/waiting.js';
-import { weakTexts, widthOf } from '../support/browser/page-appearance.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { ScriptedPaymentsService } from '../support/shop/scripted-payments-service.js';
 
@@ -152,30 +151,6 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.goto(`${shop.url}/orders/unlucky`);
       await page.getByRole('button', { name: 'Request the payment page again' }).click();
       await page.getByRole('link', { name: /^Pay KES 9\.00/ }).waitFor();
-    });
-
-    it('at the width of a phone, the shop is readable and can be used without a mouse, in the dark color scheme', async () => {
-      const viewport = { width: 390, height: 800 };
-      const page = await browser().page({ colorScheme: 'dark', viewport });
-      const fits = async () => {
-        expect(await widthOf(page)).toBeLessThanOrEqual(390);
-        expect(await weakTexts(page)).toEqual([]);
-      };
-      await page.goto(shop.url);
-      await fits();
-      await tabTo(page, page.getByRole('button', { name: 'Buy Fresh milk' }));
-      await page.keyboard.press('Enter');
-      await arrived(page, /\/orders\/milk-/);
-      await showsStatus(page, 'Waiting for confirmation');
-      await fits();
-      const reference = new URL(page.url()).pathname.slice('/orders/'.length);
-      pay(reference, 65.1);
-      await showsStatus(page, 'Paid');
-      // Wait for the animation of the new icon.
-      await eventually(fits);
-      await page.goto(`${shop.url}/ledger`);
-      await page.getByRole('link', { name: reference }).waitFor();
-      await eventually(fits);
     });
   });
 

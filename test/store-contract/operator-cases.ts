@@ -192,57 +192,6 @@ export const operatorCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-35 redrive, skip, pause and prune during claims cause no deadlock and lose no delivery',
-    async run({ store, another }) {
-      const other = await another();
-      const workers = [await TestWorker.start(store), await TestWorker.start(other)];
-      const handlers = ['book', 'mail'];
-      const events = Array.from({ length: 60 }, (_, n) =>
-        incoming({ handlers, orderingKey: n % 3 === 0 ? null : `key ${n % 5}` }),
-      );
-      await store.receive(events);
-      const selections = events.map(({ id }) => ({ company: 'acme', id, handlers }));
-      const operators = { active: true };
-      const working = workers.map(async (worker) => {
-        for (let n = 0; operators.active; n += 1) {
-          const leases = await worker.claim(handlers, 5);
-          await Promise.all(
-            leases.map((lease, index) =>
-              (n + index) % 3 === 0
-                ? worker.store.fail(lease, { error: 'no', retryInMs: index % 2 === 0 ? 0 : null })
-                : worker.store.complete(lease),
-            ),
-          );
-          if (leases.length === 0) await worker.heartbeat();
-        }
-      });
-      const dueInMs = events.map(() => 0);
-      for (let n = 0; n < 15; n += 1) {
-        const force = n % 2 === 0;
-        await Promise.all([
-          store.redrive(selections, { force, dueInMs }),
-          other.redrive(selections.toReversed(), { force, dueInMs }),
-          store.skip(selections.slice(n, n + 20).toReversed()),
-          other.skip(selections.slice(n, n + 20)),
-          store.pause('mail', force),
-          other.prune({ bodiesMs: 600_000, tombstonesMs: 600_000, limit: 10 }),
-        ]);
-      }
-      operators.active = false;
-      await Promise.all(working);
-      await store.pause('mail', false);
-      // All pending deliveries can be claimed and completed.
-      for (let idle = 0; idle < 3;) {
-        const leases = await workers[0]!.claim(handlers);
-        for (const lease of leases) equal((await store.complete(lease)).settled, true);
-        idle = leases.length === 0 ? idle + 1 : 0;
-      }
-      const left = (await store.stats()).deliveries.filter(({ state }) => state !== 'dead');
-      deepEqual(left, []);
-    },
-  },
-  {
     title: 'IN-27 a paused handler is paused in every process until it is resumed',
     async run({ store, another }) {
       const [worker, other] = await twoWorkers({ store, another });

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
 import type { BodyCodec, PaymentEvent, PaymentInbox } from 'nestjs-payments';
-import type { IncomingEvent } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
-import { onEachInbox } from '../../support/inbox/each-inbox.js';
-import type { InboxContent } from '../../support/inbox/each-inbox.js';
+import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
+import type { DurableInbox, InboxData } from '../../support/inbox/durable-inboxes.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
 
 type AesBodyCodec = new (keys: string, options?: { acceptPlain?: boolean }) => BodyCodec;
@@ -18,6 +18,26 @@ type AesBodyCodec = new (keys: string, options?: { acceptPlain?: boolean }) => B
 const PHONE = '+254700900123';
 const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
 const [OLD, NEW] = [key('2026-11'), key('2027-05')];
+
+/** All stored bytes: of the files or of the tables. */
+async function storedBytes(durable: DurableInbox, { child }: InboxData): Promise<Buffer> {
+  const { where, schema } = child;
+  if (durable.kind === 'sqlite') {
+    const files = [where, `${where}-wal`, `${where}-shm`].filter((file) => existsSync(file));
+    return Buffer.concat(files.map((file) => readFileSync(file)));
+  }
+  const query = <R>(text: string) => durable.server().query<R>(where, text);
+  const events = await query<{ row: string; raw: Buffer }>(
+    `SELECT t::text AS row, raw FROM ${schema}.event t`,
+  );
+  const deliveries = await query<{ row: string }>(
+    `SELECT t::text AS row FROM ${schema}.delivery t`,
+  );
+  return Buffer.concat([
+    ...[...events, ...deliveries].map(({ row }) => Buffer.from(row)),
+    ...events.map(({ raw }) => raw),
+  ]);
+}
 
 describe('docs/data-at-rest.md', () => {
   let program: ReadmeProgram;
@@ -41,9 +61,9 @@ describe('docs/data-at-rest.md', () => {
     expect(() => new Codec(keys)).toThrow('Each body key must be "id:key"');
   });
 
-  onEachInbox((content) => {
+  onEachDurableInbox((durable) => {
     /** An application whose codec a test can replace while it runs, as a deployment does. */
-    async function start(stored: InboxContent, codec: BodyCodec | null, handle: Handle = () => {}) {
+    async function start(stored: InboxData, codec: BodyCodec | null, handle: Handle = () => {}) {
       const used = { codec };
       const bodyCodec: BodyCodec = {
         encode: (body, context) => used.codec?.encode(body, context) ?? body,
@@ -55,7 +75,7 @@ describe('docs/data-at-rest.md', () => {
     }
 
     it('SE-11 the application stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
-      const stored = await content();
+      const stored = await durable.data();
       const seen: { event: PaymentEvent; raw: Buffer }[] = [];
       await using running = await start(stored, new Codec(OLD), (event, { raw }) => {
         seen.push({ event, raw });
@@ -72,7 +92,7 @@ describe('docs/data-at-rest.md', () => {
       expect(seen[0]!.event.data).toMatchObject({ phone: PHONE });
       expect(seen[0]!.raw.equals(sent.body)).toBe(true);
       expect((await inbox.get('evt_paid'))!.raw!.equals(sent.body)).toBe(true);
-      const bytes = await stored.read();
+      const bytes = await storedBytes(durable, stored);
       // The guide says that these values stay in plain text. The test finds these values, which proves that the search
       // itself works.
       for (const plain of ['evt_paid', 'tx_1', 'application/json', '2026-11']) {
@@ -82,7 +102,7 @@ describe('docs/data-at-rest.md', () => {
     });
 
     it('SE-11 the application reads bodies with a rotated key for as long as the key is configured', async () => {
-      await using running = await start(await content(), new Codec(OLD));
+      await using running = await start(await durable.data(), new Codec(OLD));
       const { app, inbox, used } = running;
       const readable = async () =>
         Object.fromEntries(
@@ -108,32 +128,27 @@ describe('docs/data-at-rest.md', () => {
     });
 
     it('SE-11 the application detects a body that was moved to another event, and does not handle that event', async () => {
-      const stored = await content();
       const handled: unknown[] = [];
-      await using running = await start(stored, new Codec(OLD), ({ data }) => {
+      const codec = new Codec(OLD);
+      const encoded: Uint8Array[] = [];
+      // Moves the body as an attacker with access to the database could.
+      const moving: BodyCodec = {
+        encode: async (body, context) => {
+          encoded.push(await codec.encode(body, context));
+          return encoded.at(context.id === 'evt_large' ? 0 : -1)!;
+        },
+        decode: codec.decode.bind(codec),
+      };
+      await using running = await start(await durable.data(), moving, ({ data }) => {
         handled.push(data['amount']);
       });
       const { app, inbox } = running;
-      const taken: IncomingEvent[] = [];
-      stored.tamper = (event) => {
-        taken.push(event);
-        return event.id === 'evt_large' ? { ...event, raw: taken[0]!.raw } : event;
-      };
       await post(app, 'evt_small', { amount: 1 });
-      // Until then, the next event of the transaction waits, and its attempt reads the body from the store.
-      await eventually(async () =>
-        expect(await states(app, 'evt_small')).toEqual({ book: 'done 1' }),
-      );
       await post(app, 'evt_large', { amount: 1000 });
-      await eventually(async () =>
-        expect(await states(app, 'evt_large')).toEqual({ book: 'done 1' }),
-      );
-      // A redrive reads the body from the store; the attempt on receipt had the received body.
-      await inbox.redrive({ ids: ['evt_large'], force: true });
       await eventually(async () =>
         expect(await states(app, 'evt_large')).toEqual({ book: 'dead 1' }),
       );
-      expect(handled).toEqual([1, 1000]);
+      await eventually(() => expect(handled).toEqual([1]));
       const { raw, bodyError, deliveries } = (await inbox.get('evt_large'))!;
       expect(raw).toBeNull();
       expect(bodyError).toContain('(body_undecodable)');
@@ -142,7 +157,7 @@ describe('docs/data-at-rest.md', () => {
 
     it('SE-11 after a redrive with the key, the application handles an event whose key was missing', async () => {
       const seen: string[] = [];
-      await using running = await start(await content(), new Codec(OLD), ({ id }) => {
+      await using running = await start(await durable.data(), new Codec(OLD), ({ id }) => {
         seen.push(id);
       });
       const { app, inbox, used } = running;
@@ -166,7 +181,7 @@ describe('docs/data-at-rest.md', () => {
     });
 
     it('SE-11 the application reads unencrypted stored bodies with acceptPlain, and rejects these bodies without acceptPlain', async () => {
-      await using running = await start(await content(), null);
+      await using running = await start(await durable.data(), null);
       const { app, inbox, used } = running;
       await post(app, 'evt_plain');
       used.codec = new Codec(OLD, { acceptPlain: true });

@@ -11,20 +11,6 @@ import { company, OPTIONS } from '../../support/webhook/webhook-application.js';
 import { settled } from '../../support/inbox/settled.js';
 
 onMemoryAndSqlite((data) => {
-  it('EX-01 repeating expect() with the same reference changes nothing', async () => {
-    await using app = await ExpectingApplication.start(await data());
-    const first = { reference: 'order-1', transactionId: 't-1', dueBy: new Date('2099-01-01') };
-    expect(await app.expectations.expect(first)).toBe(true);
-    const { nextPollAt: _, ageMs: __, ...before } = await app.find(1);
-    const { dueBy, ...given } = first;
-    expect(before).toMatchObject({ ...given, company: 'default', state: 'waiting', polls: 0 });
-    expect(Math.abs(before.dueBy!.getTime() - dueBy.getTime())).toBeLessThan(2000);
-    expect(await app.expectations.expect({ reference: 'order-1', transactionId: 't-2' })).toBe(
-      false,
-    );
-    expect(await app.find(1)).toMatchObject(before);
-  });
-
   it('EX-01 an expectation is not polled after cancel(), and a webhook request for the payment is still handled', async () => {
     await using app = await ExpectingApplication.start(await data());
     await app.expect(1);

@@ -64,8 +64,6 @@ onMemoryAndSqlite((data) => {
 });
 
 const TOO_BIG = { eventType: 'transaction.completed', data: { amount: 1n } };
-const circular: { self?: object } = {};
-circular.self = circular;
 
 it.each<[string, () => unknown, string]>([
   [
@@ -75,36 +73,16 @@ it.each<[string, () => unknown, string]>([
     },
     'no status',
   ],
-  [
-    'throws undefined',
-    () => {
-      throw undefined;
-    },
-    'undefined was thrown',
-  ],
   ['rejects', () => Promise.reject(new Error('late')), 'late'],
-  ['returns nothing', () => undefined, 'a value of type undefined'],
   ['returns null', () => null, 'null'],
-  ['returns an array', () => ['transaction.completed'], 'an array'],
   ['returns another text', () => 'complete', 'a value of type string'],
   ['returns an unknown type', () => ({ eventType: 'x', data: {} }), 'reconcile.eventTypes'],
   ['returns a reserved type', () => ({ eventType: '@payments/overdue' }), 'reconcile.eventTypes'],
   ['returns a text as data', () => ({ ...TOO_BIG, data: 'paid' }), 'an object as "data"'],
-  [
-    'returns a Date as data',
-    () => ({ ...TOO_BIG, data: new Date(0) }),
-    'as JSON, it is a value of type string',
-  ],
   ['returns data with a BigInt', () => TOO_BIG, 'BigInt'],
-  ['returns circular data', () => ({ ...TOO_BIG, data: circular }), 'circular'],
   [
     'returns data of another transaction',
     () => ({ ...TOO_BIG, data: { transactionId: 't-2' } }),
-    'another transaction',
-  ],
-  [
-    'returns an id that is not a text',
-    () => ({ ...TOO_BIG, data: { transactionId: 1 } }),
     'another transaction',
   ],
 ])(
@@ -180,11 +158,9 @@ it.each([
   ['complete', 'transaction.completed'],
   ['declined', 'transaction.declined'],
   ['processing', 'pending'],
-  ['toString', 'pending'],
   ['__proto__', 'pending'],
   [undefined, 'unknown'],
   [null, 'unknown'],
-  [1, 'unknown'],
 ])('EX-02 byStatus() reads the status %j as %s', async (status, meaning) => {
   const interpret = byStatus({
     complete: 'transaction.completed',

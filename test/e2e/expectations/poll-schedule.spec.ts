@@ -180,30 +180,6 @@ describe('on sqlite', () => {
     expect(await app.find(1)).toMatchObject({ state: 'fulfilled', polls: 2 });
   });
 
-  it('EX-03 two instances together make one poll of an expectation at a time', async () => {
-    const data = await durable.data();
-    const api = new FakePaymentsApi();
-    await using a = await ExpectingApplication.start(data, {}, api);
-    await using b = await ExpectingApplication.start(data, {}, api);
-    const { promise: responded, resolve } = Promise.withResolvers<void>();
-    const { promise: called, resolve: onCall } = Promise.withResolvers<void>();
-    a.respond(1, async () => {
-      onCall();
-      await responded;
-      return { status: 'complete' };
-    });
-    await a.expect(1);
-    expect(await a.expectations.askNow({ reference: 'order-1' })).toBe(1);
-    await called;
-    expect(await b.expectations.askNow({ reference: 'order-1' })).toBe(0);
-    expect((await b.find(1)).nextPollAt).toBeNull();
-    resolve();
-    await settled(a.app);
-    await settled(b.app);
-    expect(api.calls).toHaveLength(1);
-    expect((await b.find(1)).state).toBe('fulfilled');
-  });
-
   it('EX-03 without a background worker, polls run only in runDue(), which does not count them', async () => {
     const worker = { background: false };
     await using app = await ExpectingApplication.start(await durable.data(), { worker });

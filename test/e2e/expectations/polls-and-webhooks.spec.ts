@@ -57,23 +57,6 @@ onEachInbox((data) => {
     expect((await app.inbox.list()).events).toHaveLength(1);
   });
 
-  it('EX-04 an event that a poll found runs its failed handler again, without another poll', async () => {
-    const worker = { retry: { attempts: 3, waitsMs: [1, 1], jitter: 0 } } as const;
-    await using app = await ExpectingApplication.start(await data(), { worker });
-    let failures = 2;
-    const books = app.books;
-    const booked: string[] = [];
-    books.booked.push = (line: string) => {
-      if (failures-- > 0) throw new Error('the database is down');
-      return booked.push(line);
-    };
-    await app.expect(1);
-    app.respond(1, { status: 'complete' });
-    await app.ask(1);
-    await eventually(() => expect(booked).toEqual(['transaction.completed t-1 poll']));
-    expect(app.api.calls).toHaveLength(1);
-  });
-
   it.each([
     ['transaction', 't-1', 'other', { transactionId: 't-1' }],
     ['reference', 't-9', 'order-1', {}],

@@ -1,8 +1,15 @@
 import { expect, it } from '@jest/globals';
 import { Catch, Controller, Get, Injectable, Scope } from '@nestjs/common';
-import type { ArgumentsHost, CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
+import type {
+  ArgumentsHost,
+  CanActivate,
+  NestInterceptor,
+  PipeTransform,
+  Provider,
+} from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
+import type { Setup } from '../../support/webhook/webhook-application.js';
 import {
   onOneAdapter,
   storedDelivery,
@@ -82,50 +89,49 @@ function subclass(decorate: ClassDecorator): new () => Handlers {
   return Subclass;
 }
 
-onOneAdapter('global enhancers', (start) => {
-  for (const [kind, metadata] of KINDS) {
-    it.each([
-      ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],
-      ['request-scoped APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.REQUEST],
-    ])(`WH-19 the module runs no provider of %s for a handler on ${kind}`, async (_, scope) => {
-      called = [];
-      const { providers = [], controllers = [] } = metadata() as {
-        providers?: never[];
-        controllers?: never[];
-      };
-      await using app = await start({
-        providers: [
-          ...providers,
-          { provide: APP_GUARD, useClass: DenyAll, scope },
-          { provide: APP_INTERCEPTOR, useClass: FailingInterceptor, scope },
-          { provide: APP_PIPE, useClass: FailingPipe, scope },
-          { provide: APP_FILTER, useClass: HandleAll, scope },
-        ],
-        controllers: [...controllers, Routes],
-      });
-      await expectNoneRan(app);
-    });
+const GLOBAL: readonly [how: string, setup: Pick<Setup, 'main' | 'providers'>][] = [
+  ['providers', { providers: globalProviders(Scope.DEFAULT) }],
+  ['request-scoped providers', { providers: globalProviders(Scope.REQUEST) }],
+  [
+    'instances in main.ts',
+    {
+      main: (nest) =>
+        void nest
+          .useGlobalGuards(new DenyAll())
+          .useGlobalInterceptors(new FailingInterceptor())
+          .useGlobalPipes(new FailingPipe())
+          .useGlobalFilters(new HandleAll()),
+    },
+  ],
+];
 
-    it(`WH-19 the module runs no global guard, interceptor, pipe or filter for a handler on ${kind}`, async () => {
+function globalProviders(scope: Scope): Provider[] {
+  return [
+    { provide: APP_GUARD, useClass: DenyAll, scope },
+    { provide: APP_INTERCEPTOR, useClass: FailingInterceptor, scope },
+    { provide: APP_PIPE, useClass: FailingPipe, scope },
+    { provide: APP_FILTER, useClass: HandleAll, scope },
+  ];
+}
+
+onOneAdapter('global enhancers', (start) => {
+  it.each(
+    GLOBAL.flatMap(([how, setup]) =>
+      KINDS.map(([kind, metadata]) => [how, kind, setup, metadata] as const),
+    ),
+  )(
+    'WH-19 the module runs no global guard, interceptor, pipe or filter (%s) for a handler on %s',
+    async (_how, _kind, { main, providers = [] }, metadata) => {
       called = [];
-      const { providers = [], controllers = [] } = metadata() as {
-        providers?: never[];
-        controllers?: never[];
-      };
+      const host: Setup = metadata();
       await using app = await start({
-        providers,
-        controllers: [...controllers, Routes],
-        main: (nest) => {
-          nest
-            .useGlobalGuards(new DenyAll())
-            .useGlobalInterceptors(new FailingInterceptor())
-            .useGlobalPipes(new FailingPipe())
-            .useGlobalFilters(new HandleAll());
-        },
+        providers: [...(host.providers ?? []), ...providers],
+        controllers: [...(host.controllers ?? []), Routes],
+        ...(main && { main }),
       });
       await expectNoneRan(app);
-    });
-  }
+    },
+  );
 });
 
 async function expectNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<void> {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
 import { Controller, Get, Inject, Injectable, Module, Scope, UseGuards } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
@@ -461,6 +462,31 @@ onOneAdapter('scopes of handlers', (start) => {
     });
     expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
+  });
+
+  it('the application runs handlers outside the async context of the webhook request that woke the worker', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    @Injectable()
+    class Curious {
+      @OnPaymentEvent('*')
+      async handle(): Promise<void> {
+        seen.push(requests.getStore());
+        await Promise.resolve();
+        seen.push(requests.getStore());
+      }
+    }
+    await using app = await start({
+      providers: [Curious],
+      main: (nest) => {
+        nest.use((_request: unknown, _response: unknown, next: () => void) => {
+          requests.run('a request', next);
+        });
+      },
+    });
+    await app.send(webhookRequest());
+    await app.send(webhookRequest());
+    expect(seen).toEqual([undefined, undefined, undefined, undefined]);
   });
 });
 

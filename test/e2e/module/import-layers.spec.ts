@@ -170,17 +170,10 @@ describe('imports between folders', () => {
 
   it.each([
     ['errors/a.ts', '../companies/b.js', false],
-    ['errors/a.ts', '../runtime/b.js', true],
     ['events/deeper/a.ts', '../../inbox/work/b.js', false],
-    ['inbox/work/a.ts', '../receive/b.js', false],
     ['inbox/work/a.ts', '../payment-inbox.js', false],
     ['inbox/receive/a.ts', '../work/b.js', true],
-    ['inbox/payment-inbox.ts', './operate/b.js', true],
-    ['stores/sql/a.ts', '../sqlite/b.js', false],
-    ['stores/memory/a.ts', '../sql/b.js', false],
     ['stores/sqlite/thread/a.ts', '../../sql/b.js', true],
-    ['stores/sqlite/thread/a.ts', '../../../inbox/work/b.js', false],
-    ['telemetry/otel/a.ts', '../../inbox/payment-inbox.js', false],
     ['webhook/a.ts', '../telemetry/health.js', false],
     ['webhook/a.ts', '../payments-options.js', false],
     ['webhook/a.ts', 'nestjs-payments', false],
@@ -191,13 +184,10 @@ describe('imports between folders', () => {
   });
 
   it.each([
-    ['libs/console/src/a.ts', 'nestjs-payments', true],
     ['libs/console/src/a.ts', 'nestjs-payments/testing', false],
     ['libs/emulator/src/a.ts', 'nestjs-payments', false],
     ['libs/emulator/src/a.ts', '../../payments/src/index.js', false],
-    ['apps/shop/src/a.ts', 'payments-emulator', false],
     ['apps/shop/src/a.ts', 'nestjs-payments/sqlite', true],
-    ['apps/demo/src/a.ts', '../../../libs/emulator/src/index.js', false],
     ['apps/demo/src/a.ts', 'payments-emulator', true],
   ])('the table of packages decides whether %s may import %s: %p', (file, specifier, accepted) => {
     expect(objection(file, specifier) === undefined).toBe(accepted);

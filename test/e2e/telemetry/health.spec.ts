@@ -82,11 +82,8 @@ describe('health of an application with @nestjs/terminus', () => {
   it.each([
     { timeoutMs: 9 },
     { timeoutMs: 60_001 },
-    { timeoutMs: Number.NaN },
     { maxDead: -1 },
     { maxDead: 10_000 },
-    { maxOverdueUnknown: 10_000 },
-    { maxOverdueUnknown: Number.NaN },
     { maxOldestPendingMs: '5' as never },
     { maxDeed: 1 } as object,
   ])('TE-07 a readiness check with the option %j fails with the response 500', async (options) => {

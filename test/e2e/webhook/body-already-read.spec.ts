@@ -1,15 +1,15 @@
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
+import { Controller, Post } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
-import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
+import { WebhookGuard } from 'nestjs-payments';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
 import { express } from '../../support/http/express.js';
 import type { Middleware } from '../../support/http/express.js';
+import { OnMethods } from '../../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
@@ -69,23 +69,11 @@ const staged = (setups: Record<string, () => AbstractHttpAdapter>) =>
     Object.keys(BODY_OPTIONS).map((option) => ({ title, adapter, option })),
   );
 
-@Controller('hooks')
-class Hooks {
-  constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
-
-  @Post()
-  @HttpCode(200)
-  @UseGuards(WebhookGuard)
-  async receive(@Req() request: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(request.verifiedEvent);
-  }
-}
-
-const PATHS = ['/webhooks/payments', '/hooks'];
+const PATHS = ['/webhooks/payments', '/method'];
 
 async function start(adapter: AbstractHttpAdapter, option: string): Promise<WebhookApplication> {
   const nest = BODY_OPTIONS[option]!;
-  const app = await WebhookApplication.start({ adapter, nest, controllers: [Hooks] });
+  const app = await WebhookApplication.start({ adapter, nest, controllers: [OnMethods] });
   app.log.lines.length = 0;
   return app;
 }

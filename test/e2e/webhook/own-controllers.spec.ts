@@ -229,16 +229,9 @@ interface Case extends ModuleMetadata {
   main?: (app: INestApplication) => unknown;
   good: string[];
   gone?: string[];
-  headers?: Record<string, string>;
 }
 const uri = VersioningType.URI as const;
 const CASES: Record<string, Case> = {
-  'a global prefix': {
-    controllers: [Plain, OnMethods],
-    main: (app) => app.setGlobalPrefix('api'),
-    good: ['/api/hooks', '/api/method', '/api/method/of/default'],
-    gone: ['/hooks', '/method'],
-  },
   'a global prefix that excludes the route': {
     controllers: [Plain, OnMethods],
     main: (app) => app.setGlobalPrefix('api', { exclude: ['hooks', 'method/of/:company'] }),
@@ -251,26 +244,21 @@ const CASES: Record<string, Case> = {
       app.setGlobalPrefix('api', { exclude: [{ path: 'all/*rest', method: RequestMethod.POST }] }),
     good: ['/api/all/x'],
   },
-  'a global prefix and a controller without a path': {
-    controllers: [Root],
-    main: (app) => app.setGlobalPrefix('api'),
-    good: ['/api'],
-  },
   'no path at all': { controllers: [Root], good: ['/', '/?a=b'] },
-  'URI versioning': {
-    controllers: [Versioned, Plain],
-    main: (app) => app.enableVersioning({ type: uri }),
-    good: ['/v1/versioned', '/v2/versioned', '/v3/versioned/three', '/versioned/any', '/hooks'],
-    gone: ['/versioned', '/v3/versioned', '/v1/versioned/three', '/v1/hooks'],
-  },
   'URI versioning with a default version, a prefix and a global prefix': {
     controllers: [Versioned, Plain],
     main: (app) =>
       app
         .setGlobalPrefix('api')
         .enableVersioning({ type: uri, prefix: 'r', defaultVersion: ['7', VERSION_NEUTRAL] }),
-    good: ['/api/r1/versioned', '/api/r3/versioned/three', '/api/r7/hooks', '/api/hooks'],
-    gone: ['/r7/hooks', '/api/v7/hooks', '/hooks'],
+    good: [
+      '/api/r1/versioned',
+      '/api/r3/versioned/three',
+      '/api/versioned/any',
+      '/api/r7/hooks',
+      '/api/hooks',
+    ],
+    gone: ['/api/versioned', '/r7/hooks', '/api/v7/hooks', '/hooks'],
   },
   'URI versioning without a prefix': {
     controllers: [Plain],
@@ -286,13 +274,6 @@ const CASES: Record<string, Case> = {
         .enableVersioning({ type: uri, defaultVersion: '1' }),
     good: ['/v1/hooks', '/api/v1/method'],
     gone: ['/api/v1/hooks', '/v1/method'],
-  },
-  'header versioning': {
-    controllers: [Versioned],
-    main: (app) => app.enableVersioning({ type: VersioningType.HEADER, header: 'X-V' }),
-    headers: { 'X-V': '2' },
-    good: ['/versioned', '/versioned/any'],
-    gone: ['/versioned/three'],
   },
   'declared versions without enabled versioning': {
     controllers: [Versioned],
@@ -318,7 +299,7 @@ describe.each(SETUPS)(
   'WH-17 own routes under $title on $adapter with $option',
   ({ adapter, option, setup }) => {
     it('WH-17 guarded routes receive webhook requests at the paths where Nest mounts them, and nowhere else', async () => {
-      const { main, good, gone = [], headers = {}, ...metadata } = setup;
+      const { main, good, gone = [], ...metadata } = setup;
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,
@@ -329,17 +310,17 @@ describe.each(SETUPS)(
       });
       const company = { webhookSecret: SECRET };
       for (const path of good) {
-        expect([path, (await app.send(signedWebhook(company), { path, headers })).status]).toEqual([
+        expect([path, (await app.send(signedWebhook(company), { path })).status]).toEqual([
           path,
           200,
         ]);
-        const forged = { ...headers, 'X-Webhook-Signature': 'sha512=00' };
-        expect(await app.send(signedWebhook(company), { path, headers: forged })).toMatchObject({
+        const headers = { 'X-Webhook-Signature': 'sha512=00' };
+        expect(await app.send(signedWebhook(company), { path, headers })).toMatchObject({
           status: 401,
         });
       }
       for (const path of gone) {
-        expect([path, (await app.send(signedWebhook(company), { path, headers })).status]).toEqual([
+        expect([path, (await app.send(signedWebhook(company), { path })).status]).toEqual([
           path,
           404,
         ]);

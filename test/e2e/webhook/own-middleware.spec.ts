@@ -1,11 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
-import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
-import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
-import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 import type { Middleware } from '../../support/http/express.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
+import { OnMethods } from '../../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
@@ -57,23 +55,6 @@ const rows = (readers: Readonly<Record<string, Read>>) =>
     Object.keys(BODY_OPTIONS).map((option) => ({ title, read, option })),
   );
 
-@Controller()
-class Hooks {
-  constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
-
-  @Post('hooks')
-  @HttpCode(200)
-  @UseGuards(WebhookGuard)
-  async receive(@Req() request: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(request.verifiedEvent);
-  }
-
-  @Post('orders')
-  order(): string {
-    return 'ordered';
-  }
-}
-
 const signed = (id: string) => signedWebhook({ webhookSecret: SECRET }, { id });
 
 /** Starts an application whose main.ts has a middleware that reads each body. It runs after middleware of modules. */
@@ -86,7 +67,7 @@ async function start(adapter: string, option: string, read: Read, seen: string[]
   return WebhookApplication.start({
     adapter: ADAPTERS[adapter]!(),
     nest: BODY_OPTIONS[option]!,
-    controllers: [Hooks],
+    controllers: [OnMethods],
     providers: [Orders],
     main: (app) => void app.use(middleware),
   });
@@ -100,7 +81,7 @@ describe.each([...rows(READERS), ...rows(WITHOUT_BYTES)])(
       await using app = await start('express', option, read, seen);
       const events = [signed('e-1'), signed('e-2')];
       expect(await app.send(events[0]!)).toMatchObject({ status: 200 });
-      expect(await app.send(events[1]!, { path: '/hooks' })).toMatchObject({ status: 200 });
+      expect(await app.send(events[1]!, { path: '/method' })).toMatchObject({ status: 200 });
       expect(app.app.get(Orders).seen.map(({ event }) => event.id)).toEqual(['e-1', 'e-2']);
       expect(seen).toEqual(
         events.map(({ body }) => (title in READERS ? Buffer.from(body).toString() : '')),
@@ -110,7 +91,7 @@ describe.each([...rows(READERS), ...rows(WITHOUT_BYTES)])(
     it('AP-20 on Fastify, the log names middleware that reads the body before the module can', async () => {
       await using app = await start('fastify', option, read, []);
       app.log.lines.length = 0;
-      for (const path of ['/webhooks/payments', '/hooks']) {
+      for (const path of ['/webhooks/payments', '/method']) {
         expect(await app.send(signed('e-1'), { path })).toMatchObject({
           status: 500,
           body: { code: 'raw_body_unavailable' },
@@ -138,7 +119,7 @@ it('AP-20 on Fastify, middleware in main.ts that keeps the bytes as request.rawB
     next('');
   };
   await using app = await start('fastify', 'no option', keep, []);
-  for (const path of ['/webhooks/payments', '/hooks']) {
+  for (const path of ['/webhooks/payments', '/method']) {
     expect(await app.send(signed('e-1'), { path })).toMatchObject({ status: 200 });
   }
   expect(app.app.get(Orders).count('e-1')).toBe(1);

@@ -1,10 +1,9 @@
 import { expect, it } from '@jest/globals';
-import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
-import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
-import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
+import { PaymentInbox } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
 import { webhookRequest, onOneAdapter, stored } from '../../support/webhook/handler-application.js';
 import { Orders } from '../../support/webhook/webhook-application.js';
+import { OnMethods } from '../../support/webhook/webhook-controllers.js';
 
 const HOUR = 3_600_000;
 const LIMIT = { maxAgeMs: HOUR };
@@ -13,18 +12,6 @@ const LIMIT = { maxAgeMs: HOUR };
 function clock() {
   const runtime = new FakeRuntime();
   return { runtime, ago: (ms: number) => new Date(runtime.now() - ms).toISOString() };
-}
-
-@Controller('own')
-class OwnController {
-  constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
-
-  @Post()
-  @HttpCode(200)
-  @UseGuards(WebhookGuard)
-  receive(@Req() { verifiedEvent }: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(verifiedEvent);
-  }
 }
 
 onOneAdapter('stale events', (start) => {
@@ -123,11 +110,11 @@ onOneAdapter('stale events', (start) => {
     const { runtime, ago } = clock();
     await using app = await start({
       payments: { runtime, webhook: LIMIT, webhookPath: false },
-      controllers: [OwnController],
+      controllers: [OnMethods],
       providers: [Orders],
     });
     const sent = webhookRequest({ id: 'e-1', timestamp: ago(2 * HOUR) });
-    const response = await app.send(sent, { path: '/own' });
+    const response = await app.send(sent, { path: '/method' });
     expect(response).toMatchObject({ status: 200, body: { status: 'stale', id: 'e-1' } });
     expect(app.app.get(Orders).seen).toEqual([]);
   });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from '../processes/free-port.ts';
 import { RunningProcess } from '../processes/running-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** The password of the server. No log line, error or object may contain it. */
 const PASSWORD = 's3cret-password';
@@ -13,17 +14,17 @@ const PASSWORD = 's3cret-password';
 const SAFE = { appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' };
 
 /** A Redis server in a process of its own, with its data in a temporary folder. */
-export class BullMQServer implements AsyncDisposable {
+export class BullMQServer extends ServerProcess implements AsyncDisposable {
   /** A connection of the test itself. It connects again by itself. */
   readonly client: Redis;
   readonly url: string;
-  #process: RunningProcess | undefined;
 
   private constructor(
     private readonly folder: string,
     private readonly port: number,
     private readonly settings: Readonly<Record<string, string>>,
   ) {
+    super();
     this.url = `redis://default:${PASSWORD}@127.0.0.1:${port}`;
     this.client = new Redis(this.url, { lazyConnect: true, retryStrategy: () => 50 });
     this.client.on('error', () => {});
@@ -46,33 +47,14 @@ export class BullMQServer implements AsyncDisposable {
   async start(): Promise<void> {
     const options = { ...this.settings, requirepass: PASSWORD, port: this.port, dir: this.folder };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    this.#process = new RunningProcess('redis-server', [
+    this.process = new RunningProcess('redis-server', [
       ...args,
       '--bind',
       '127.0.0.1',
       '--save',
       '',
     ]);
-    await this.#process.prints(/Ready to accept connections/);
-  }
-
-  /** Kills the server with SIGKILL. */
-  async kill(): Promise<void> {
-    await this.#process?.kill();
-  }
-
-  /** Pauses the server, so that it keeps its connections and does not answer. */
-  pause(): void {
-    this.#process?.signal('SIGSTOP');
-  }
-
-  resume(): void {
-    this.#process?.signal('SIGCONT');
-  }
-
-  /** Ends the server in order. */
-  async stop(): Promise<void> {
-    await this.#process?.kill('SIGTERM');
+    await this.process.prints(/Ready to accept connections/);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

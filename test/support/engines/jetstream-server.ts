@@ -8,18 +8,19 @@ import { connect } from '@nats-io/transport-node';
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import { freePort } from '../processes/free-port.ts';
 import { RunningProcess } from '../processes/running-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 const USER = 'payments';
 const PASSWORD = 's3cret-password';
 
 /** A NATS server with JetStream, in a process of its own, with its data in a temporary folder. */
-export class JetStreamServer implements AsyncDisposable {
-  #process: RunningProcess | null = null;
-
+export class JetStreamServer extends ServerProcess implements AsyncDisposable {
   private constructor(
     private readonly port: number,
     private readonly folder: string,
-  ) {}
+  ) {
+    super();
+  }
 
   /** Whether this machine has the server. */
   static isInstalled(): boolean {
@@ -66,27 +67,8 @@ export class JetStreamServer implements AsyncDisposable {
   /** Starts the server, also again with the same port and data. Resolves when it accepts connections. */
   async start(): Promise<void> {
     const config = join(this.folder, 'nats.conf');
-    this.#process = new RunningProcess('nats-server', ['--config', config]);
-    await this.#process.prints(/Server is ready$/);
-  }
-
-  /** Kills the server with SIGKILL. */
-  async kill(): Promise<void> {
-    await this.#process?.kill();
-  }
-
-  /** Pauses the server, so that it keeps its connections and does not answer. */
-  pause(): void {
-    this.#process?.signal('SIGSTOP');
-  }
-
-  resume(): void {
-    this.#process?.signal('SIGCONT');
-  }
-
-  /** Stops the server in order. */
-  async stop(): Promise<void> {
-    await this.#process?.kill('SIGTERM');
+    this.process = new RunningProcess('nats-server', ['--config', config]);
+    await this.process.prints(/Server is ready$/);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../processes/free-port.ts';
 import { RunningProcess } from '../processes/running-process.ts';
+import { ServerProcess } from './server-process.ts';
 
 /**
  * The scripts of the server. The commands of Debian in `/usr/sbin` switch to the user `rabbitmq`, who cannot write to
@@ -16,15 +17,16 @@ const USER = 'payments';
 export const RABBITMQ_PASSWORD = 's3cret-password';
 
 /** A RabbitMQ server in a process group of its own, with its own epmd, cookie and data in a temporary folder. */
-export class RabbitMQServer implements AsyncDisposable {
+export class RabbitMQServer extends ServerProcess implements AsyncDisposable {
   #epmd: RunningProcess | undefined;
-  #server: RunningProcess | undefined;
 
   private constructor(
     private readonly data: string,
     private readonly port: number,
     private readonly env: NodeJS.ProcessEnv,
-  ) {}
+  ) {
+    super();
+  }
 
   /** Whether this machine has the server. */
   static isInstalled(): boolean {
@@ -74,32 +76,13 @@ export class RabbitMQServer implements AsyncDisposable {
     return `amqp://${USER}:${RABBITMQ_PASSWORD}@127.0.0.1:${this.port}`;
   }
 
-  /** Kills the server with SIGKILL. */
-  async kill(): Promise<void> {
-    await this.#server?.kill('SIGKILL');
-  }
-
-  /** Pauses the server, so that it keeps its connections and does not answer. */
-  pause(): void {
-    this.#server?.signal('SIGSTOP');
-  }
-
-  resume(): void {
-    this.#server?.signal('SIGCONT');
-  }
-
-  /** Ends the server as a service manager does. */
-  async stop(): Promise<void> {
-    await this.#server?.kill('SIGTERM');
-  }
-
   /** Starts the server again, on the same port and with the same data. */
   async restart(): Promise<void> {
     const { env } = this;
     // The epmd runs in the foreground, because an epmd that the server starts by itself outlives the server.
     this.#epmd ??= new RunningProcess('epmd', ['-port', env['ERL_EPMD_PORT']!], { env });
-    this.#server = new RunningProcess(join(folder!, 'rabbitmq-server'), [], { env, group: true });
-    await this.#server.prints(/Server startup complete/);
+    this.process = new RunningProcess(join(folder!, 'rabbitmq-server'), [], { env, group: true });
+    await this.process.prints(/Server startup complete/);
   }
 
   /** Runs `rabbitmqctl` against this server, and returns what it prints. */

@@ -10,13 +10,15 @@ import {
   testCompany,
   type ApiApplication,
 } from '../../support/api/api-client-application.js';
+import { ADAPTERS } from '../../support/api/api-harness.js';
 import { ConnectProxy } from '../../support/http/connect-proxy.js';
 
 const file = (name: string): Buffer =>
   readFileSync(new URL(`../../support/http/tls/${name}`, import.meta.url));
 const ca = file('localhost-cert.pem');
 
-describe('the API client behind a proxy', () => {
+describe('the API client with HTTPS', () => {
+  let requests = 0;
   let service: Server;
   let proxy: ConnectProxy;
   let host: string;
@@ -25,6 +27,7 @@ describe('the API client behind a proxy', () => {
 
   beforeAll(async () => {
     service = createServer({ key: file('localhost-key.pem'), cert: ca }, (request, response) => {
+      requests += 1;
       const token = { access_token: 'token', expires_in: '3599', token_type: 'Bearer' };
       const body = request.url === '/v1/auth/token' ? token : { seen: request.headers };
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -58,17 +61,36 @@ describe('the API client behind a proxy', () => {
     expect(new Set(proxy.targets)).toEqual(new Set([host]));
   }
 
-  it('HT-31 the adapter http uses HTTPS_PROXY through an agent of https-proxy-agent', async () => {
-    // This agent has no option for certificate authorities.
+  /** Does work while all clients trust the certificate of the service. */
+  async function trusting(work: () => Promise<unknown>): Promise<void> {
     const trusted = getCACertificates('default');
     setDefaultCACertificates([...trusted, ca.toString()]);
-    const agent = new HttpsProxyAgent(process.env['HTTPS_PROXY'] ?? '');
     try {
-      await call({ adapter: 'http', agents: { https: agent } });
+      await work();
     } finally {
-      agent.destroy();
       setDefaultCACertificates(trusted);
     }
+  }
+
+  it.each(ADAPTERS)(
+    'the adapter %s sends no request to a service with an untrusted certificate, and calls a service with a trusted certificate',
+    async (adapter) => {
+      application = await apiApplication(testCompany(`https://${host}`), { adapter });
+      const { payments, runtime } = application;
+      requests = 0;
+      await expect(payments.getTransaction('1')).rejects.toThrow(/SELF_SIGNED_CERT/);
+      expect(requests).toBe(0);
+      runtime.advance(60_000);
+      await trusting(() => payments.getTransaction('1'));
+      expect(requests).toBe(2);
+    },
+  );
+
+  it('HT-31 the adapter http uses HTTPS_PROXY through an agent of https-proxy-agent', async () => {
+    // This agent has no option for certificate authorities.
+    const agent = new HttpsProxyAgent(process.env['HTTPS_PROXY'] ?? '');
+    await trusting(() => call({ adapter: 'http', agents: { https: agent } }));
+    agent.destroy();
   });
 
   it('HT-31 the adapter http uses HTTPS_PROXY through an agent of Node.js with proxyEnv', async () => {
