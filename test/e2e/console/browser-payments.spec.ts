@@ -88,7 +88,7 @@ describeInBrowser('payments in the inbox console', (browser) => {
         /^not booked Not booked: handler Orders\.markPaid failed with “Error: no ledger account for this customer”; it is a dead letter\./,
       ],
     ])(
-      'OP-10 from any page, the search for %s opens the payment, which begins with its state',
+      'OP-10 OP-11 from any page, the search for %s opens the payment, which begins with its state',
       async (_, text, reference, state) => {
         const page = await shop.app.open(browser(), 'failures');
         await page.getByRole('heading', { name: 'Failures' }).waitFor();
