@@ -1,11 +1,12 @@
 import { expect, it } from '@jest/globals';
-import { Controller, Injectable, Scope, UseGuards, UseInterceptors } from '@nestjs/common';
+import { Injectable, Scope, UseGuards, UseInterceptors } from '@nestjs/common';
 import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { concat, EMPTY, map, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import {
+  HOSTS,
   webhookRequest,
   onOneAdapter,
   storedDelivery,
@@ -76,45 +77,18 @@ class TransientlyGuarded {
   }
 }
 
-const scoped = Injectable({ scope: Scope.REQUEST });
-const HOSTS: [string, () => object][] = [Guarded, GuardedClass, TransientlyGuarded].flatMap(
-  (base) => {
-    const subclass = (kind: ClassDecorator) => {
-      const Subclass = { [base.name]: class extends base {} }[base.name]!;
-      kind(Subclass);
-      return Subclass;
-    };
-    return [
-      [`${base.name}, a provider`, () => ({ providers: [Ledger, subclass(Injectable())] })],
-      [
-        `${base.name} under a token`,
-        () => ({ providers: [Ledger, { provide: 'X', useClass: subclass(Injectable()) }] }),
-      ],
-      [`${base.name}, a scoped provider`, () => ({ providers: [Ledger, subclass(scoped)] })],
-      [
-        `${base.name}, a controller`,
-        () => ({ providers: [Ledger], controllers: [subclass(Controller('guarded'))] }),
-      ],
-      [
-        `${base.name}, a scoped controller`,
-        () => ({
-          providers: [Ledger],
-          controllers: [subclass(Controller({ path: 'guarded', scope: Scope.REQUEST }))],
-        }),
-      ],
-    ] satisfies [string, () => object][];
-  },
-);
-
 onOneAdapter('enhancers of handlers', (start) => {
-  it.each(HOSTS)(
-    'WH-19 the application calls the guard of %s with the event and its context',
-    async (name, host) => {
+  it.each(
+    [Guarded, GuardedClass, TransientlyGuarded].flatMap((base) =>
+      HOSTS.map(([kind, declare]) => [base.name, kind, declare(base)] as const),
+    ),
+  )(
+    'WH-19 the application calls the guard of %s, %s, with the event and its context',
+    async (name, _kind, host) => {
       seen = [];
-      await using app = await start(host());
+      await using app = await start({ ...host, providers: [Ledger, ...(host.providers ?? [])] });
       expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 200 });
-      const method = name.startsWith('GuardedClass') ? 'onClass' : 'onMethod';
-      const of = `${name.split(/[ ,]/)[0]}.${method}`;
+      const of = `${name}.${name === 'GuardedClass' ? 'onClass' : 'onMethod'}`;
       expect(seen).toEqual([{ guard: 'payments', args: 2, of, company: 'default' }, 'e-1']);
       expect(await app.send(webhookRequest({ id: 'e-2', data: { amount: 0 } }))).toMatchObject({
         status: 503,

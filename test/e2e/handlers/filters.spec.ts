@@ -1,9 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { Catch, Controller, Injectable, Scope, UseFilters, UseGuards } from '@nestjs/common';
+import { Catch, Injectable, UseFilters, UseGuards } from '@nestjs/common';
 import type { ArgumentsHost, CanActivate, ExceptionFilter } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import {
+  HOSTS,
   webhookRequest,
   onOneAdapter,
   storedDelivery,
@@ -85,40 +86,27 @@ class Other {
   }
 }
 
-const HOSTS = [
+const FILTERED = [
   ['a method', OnMethod],
   ['a class', OnClass],
   ['a method whose guard throws', OnGuard],
 ] as const;
 
 onOneAdapter('exception filters of handlers', (start) => {
-  const boot = async (base: new () => object, kind: ClassDecorator) => {
-    const Host = class Host extends base {};
-    kind(Host);
-    const isController = Reflect.hasMetadata('path', Host);
-    return start({
-      providers: isController ? [Alarms] : [Alarms, Host],
-      controllers: isController ? [Host] : [],
-    });
-  };
   const run = async (app: WebhookApplication, eventType: string) => {
     caught.length = 0;
     const { status } = await app.send(webhookRequest({ id: eventType, eventType }));
     const { state, lastError } = await storedDelivery(app, eventType);
     return { eventType, status, state, lastError };
   };
-  const KINDS = [
-    ['a singleton', Injectable()],
-    ['a scoped provider', Injectable({ scope: Scope.REQUEST })],
-    ['a controller', Controller('filtered')],
-  ] as const;
-
   it.each(
-    HOSTS.flatMap(([where, base]) => KINDS.map(([kind, of]) => [where, kind, base, of] as const)),
+    FILTERED.flatMap(([where, base]) =>
+      HOSTS.map(([kind, declare]) => [where, kind, declare(base)] as const),
+    ),
   )(
     'WH-19 the application runs the filter of %s of %s, and the value that the filter returns decides whether the error is handled',
-    async (_where, _kind, base, of) => {
-      await using app = await boot(base, of);
+    async (_where, _kind, host) => {
+      await using app = await start({ ...host, providers: [Alarms, ...(host.providers ?? [])] });
       for (const eventType of ['handles', 'handles later']) {
         expect(await run(app, eventType)).toMatchObject({ eventType, status: 200, state: 'done' });
         expect(caught).toEqual([[expect.any(String), 'payments', 2]]);
@@ -146,13 +134,13 @@ onOneAdapter('exception filters of handlers', (start) => {
   );
 
   it('WH-19 a filter does not run if it does not catch the type of the error, or if the handler succeeds', async () => {
-    await using other = await boot(Other, Injectable());
+    await using other = await start({ providers: [Alarms, Other] });
     expect(await run(other, 'handles')).toMatchObject({
       status: 503,
       lastError: 'Error: not a Declined',
     });
     expect(caught).toEqual([]);
-    await using quiet = await boot(Quiet, Injectable());
+    await using quiet = await start({ providers: [Alarms, Quiet] });
     expect(await run(quiet, 'handles')).toMatchObject({ status: 200, state: 'done' });
     expect(caught).toEqual([]);
   });

@@ -11,6 +11,7 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { Setup } from '../../support/webhook/webhook-application.js';
 import {
+  HOSTS,
   onOneAdapter,
   storedDelivery,
   webhookRequest,
@@ -74,21 +75,6 @@ class Routes {
   }
 }
 
-const KINDS = [
-  ['a singleton', () => ({ providers: [subclass(Injectable())] })],
-  [
-    'a request-scoped provider',
-    () => ({ providers: [subclass(Injectable({ scope: Scope.REQUEST }))] }),
-  ],
-  ['a controller', () => ({ controllers: [subclass(Controller('handlers'))] })],
-] as const;
-
-function subclass(decorate: ClassDecorator): new () => Handlers {
-  const Subclass = class Subclass extends Handlers {};
-  decorate(Subclass);
-  return Subclass;
-}
-
 const GLOBAL: readonly [how: string, setup: Pick<Setup, 'main' | 'providers'>][] = [
   ['providers', { providers: globalProviders(Scope.DEFAULT) }],
   ['request-scoped providers', { providers: globalProviders(Scope.REQUEST) }],
@@ -117,13 +103,12 @@ function globalProviders(scope: Scope): Provider[] {
 onOneAdapter('global enhancers', (start) => {
   it.each(
     GLOBAL.flatMap(([how, setup]) =>
-      KINDS.map(([kind, metadata]) => [how, kind, setup, metadata] as const),
+      HOSTS.map(([kind, declare]) => [how, kind, setup, declare(Handlers)] as const),
     ),
   )(
     'WH-19 the module runs no global guard, interceptor, pipe or filter (%s) for a handler on %s',
-    async (_how, _kind, { main, providers = [] }, metadata) => {
+    async (_how, _kind, { main, providers = [] }, host) => {
       called = [];
-      const host: Setup = metadata();
       await using app = await start({
         providers: [...(host.providers ?? []), ...providers],
         controllers: [...(host.controllers ?? []), Routes],

@@ -208,35 +208,6 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
   });
 
-  it('WH-18 the application finds handlers in nested modules and in global modules', async () => {
-    const ran: string[] = [];
-    @Injectable()
-    class Deep {
-      @OnPaymentEvent('*')
-      handle(): void {
-        ran.push('deep');
-      }
-    }
-    @Module({ providers: [Deep] })
-    class DeepModule {}
-    @Module({ imports: [DeepModule] })
-    class MiddleModule {}
-    @Injectable()
-    class InGlobal {
-      @OnPaymentEvent('*')
-      wide(): void {
-        ran.push('wide');
-      }
-    }
-    @Module({})
-    class WideModule {}
-    await using app = await start({
-      imports: [MiddleModule, { module: WideModule, global: true, providers: [InGlobal] }],
-    });
-    await app.send(webhookRequest());
-    expect(ran.toSorted()).toEqual(['deep', 'wide']);
-  });
-
   it('WH-18 the application calls no getter, setter or symbol method while it searches for handlers', async () => {
     const touched: string[] = [];
     @Injectable()

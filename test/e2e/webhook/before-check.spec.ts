@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIPv6 } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { INestApplication } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -15,14 +14,6 @@ import { Orders, SECRET, WebhookApplication } from '../../support/webhook/webhoo
 
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;
-
-/** A check that admits these addresses only. */
-function allowlist(...addresses: string[]): AdmissionCheck {
-  const senders = new BlockList();
-  for (const address of addresses) senders.addAddress(address);
-  return ({ address = '' }) =>
-    senders.check(address, isIPv6(address) ? 'ipv6' : 'ipv4') ? undefined : { status: 403 };
-}
 
 /** Node's request, which is the property `raw` of Fastify's request. */
 function messageOf(request: unknown): IncomingMessage {
@@ -57,20 +48,13 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     headOf(signedWebhook(COMPANY), { 'Content-Length': String(length) });
   afterEach(async () => app.app.close());
 
-  it('SE-05 an allowlist admits webhook requests from its addresses', async () => {
-    await start(allowlist('203.0.113.7', '127.0.0.1'));
-    expect(await sendValid()).toMatchObject({ status: 200 });
-    expect(orders.seen).toHaveLength(1);
-  });
-
   it('SE-05 an allowlist rejects other addresses before the body is read and before app.use() middleware runs', async () => {
     const used: unknown[] = [];
     const read: boolean[] = [];
-    const listed = allowlist('203.0.113.7');
     await start(
-      (request) => {
-        read.push(messageOf(request.request).readableDidRead);
-        return listed(request);
+      ({ address, request }) => {
+        read.push(messageOf(request).readableDidRead);
+        return address === '203.0.113.7' ? undefined : { status: 403 };
       },
       (nest) => {
         nest.use((request: unknown, _: unknown, next: () => void) => {

@@ -1,4 +1,6 @@
 import { describe } from '@jest/globals';
+import { Controller, Injectable, Scope } from '@nestjs/common';
+import type { ModuleMetadata } from '@nestjs/common';
 import type { StoredDelivery, StoredEvent } from 'nestjs-payments';
 import { PaymentInbox } from 'nestjs-payments';
 import { signedWebhook } from './signed-webhook.js';
@@ -56,6 +58,32 @@ export async function storedDelivery(
   const found = deliveries.find((one) => handler === undefined || one.handler === handler);
   if (found === undefined) throw new Error(`event ${id} has no such delivery`);
   return found;
+}
+
+type Class = new (...args: never[]) => object;
+
+/** The ways in which an application can declare a class with handlers. Each declares a subclass of the given class. */
+export const HOSTS: readonly (readonly [
+  kind: string,
+  declare: (base: Class) => Pick<ModuleMetadata, 'providers' | 'controllers'>,
+])[] = [
+  ['a singleton', (base) => ({ providers: [subclass(base, Injectable())] })],
+  [
+    'a provider under a token',
+    (base) => ({ providers: [{ provide: 'X', useClass: subclass(base, Injectable()) }] }),
+  ],
+  [
+    'a request-scoped provider',
+    (base) => ({ providers: [subclass(base, Injectable({ scope: Scope.REQUEST }))] }),
+  ],
+  ['a controller', (base) => ({ controllers: [subclass(base, Controller('handlers'))] })],
+];
+
+/** Returns a decorated subclass with the name of the class. */
+function subclass(base: Class, decorate: ClassDecorator): Class {
+  const Subclass = { [base.name]: class extends base {} }[base.name]!;
+  decorate(Subclass);
+  return Subclass;
 }
 
 /** A provider that records which of its handlers ran. */
