@@ -67,28 +67,6 @@ describe("sqliteInbox({ file: ':memory:' })", () => {
     return store;
   };
 
-  it('IN-21 a commit in memory stores the effects of its callback together with the delivery, or neither of them', async () => {
-    const store = await open();
-    const worker = await TestWorker.start(store);
-    await store.receive([incoming({ id: 'a' }), incoming({ id: 'b' })]);
-    const [a, b] = await worker.claim();
-    const read = (tx: unknown) =>
-      (tx as SqliteTransaction).prepare('SELECT name FROM effect').all();
-    await store.commit(a!, (tx) => {
-      (tx as SqliteTransaction).exec('CREATE TABLE effect (name TEXT NOT NULL)');
-      write(tx, 'a');
-    });
-    const failed = store.commit(b!, (tx) => {
-      write(tx, 'b');
-      throw new Error('no');
-    });
-    await expect(failed).rejects.toThrow('no');
-    await expect(store.commit(a!, () => {})).rejects.toMatchObject({ code: 'lease_lost' });
-    expect((await store.commit(b!, read)).result).toMatchObject([{ name: 'a' }]);
-    expect((await store.stats()).deliveries).toEqual([]);
-    await store.close();
-  });
-
   it('WH-22 an inbox in memory declares that it is neither durable nor shared, and each inbox has its own data', async () => {
     const [one, other] = [await open(), await open()];
     expect(one.capabilities).toEqual({

@@ -42,15 +42,6 @@ describe('an instrumentation that fails', () => {
     ['throws in startSpan()', { startSpan: fail }],
     ['returns nothing', { startSpan: () => undefined }],
     ['throws in run() before it calls work()', span({ run: fail })],
-    [
-      'throws in run() after it called work()',
-      span({
-        run: (work) => {
-          work();
-          fail();
-        },
-      }),
-    ],
     ['never calls work()', span({ run: () => {} })],
     [
       'calls work() twice',
@@ -62,11 +53,8 @@ describe('an instrumentation that fails', () => {
       }),
     ],
     ['throws in end()', span({ end: fail })],
-    ['rejects in startSpan()', { startSpan: reject }],
-    ['rejects in run()', span({ run: reject })],
     ['rejects in run() after it called work()', span({ run: (work) => (work(), reject()) })],
     ['rejects in end()', span({ end: reject })],
-    ['returns null in startSpan()', { startSpan: () => null as never }],
     ['rejects in attach()', { attach: reject }],
     ['returns an invalid trace context', span({ traceparent: 'x\u0000'.repeat(200) })],
   ];
