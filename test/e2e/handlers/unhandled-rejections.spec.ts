@@ -84,20 +84,6 @@ it('WH-24 an unhandled rejection that no handler or observer caused ends the pro
   expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
 });
 
-it('TE-01 the application logs the rejection of a promise that an observer did not return, and the process continues', async () => {
-  const merchant = await Merchant.start();
-  const event = webhookRequest();
-  for (let copies = 0; copies < 3; copies += 1) {
-    expect(await merchant.receive(merchant.urls[0], event)).toBe(200);
-  }
-  await merchant.execute('release');
-  await merchant.execute('ping');
-  expect(await merchant.receive()).toBe(200);
-  // The handler ran once, and the observer twice. Its errors are logged once per minute.
-  await merchant.wrote('did not await a promise, which rejected: Error: left behind', 2);
-  await merchant.wrote('An observer failed in eventDuplicate(). Nothing else is affected. Error:');
-});
-
 it("WH-24 the application leaves unrelated rejections to the application's own listener, and the process continues", async () => {
   const merchant = await Merchant.start();
   await merchant.execute('listen');

@@ -21,14 +21,6 @@ describe('calls with a token that the service rejects', () => {
     },
   );
 
-  it('TK-10 a call that gets a second 401 rejects with authentication_failed', async () => {
-    harness.service.onCall = json(401, { message: 'no' });
-    const { payments } = await harness.boot();
-    const error = await payments.getTransaction('1').catch((error: unknown) => error);
-    expect(error).toMatchObject({ code: 'authentication_failed', status: 401, attempts: 2 });
-    expect(bearers()).toEqual(['token-1', 'token-2']);
-  });
-
   it('TK-10 a call whose second 401 arrives after 2 s makes no third attempt', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
@@ -123,7 +115,11 @@ describe('calls with a token that the service rejects', () => {
     const call = payments.getTransaction('1');
     await expect(call).rejects.toThrow(/base URL .*credentials belong together/);
     await expect(call).rejects.toThrow(/sandbox.*production/);
-    await expect(call).rejects.toMatchObject({ code: 'authentication_failed', status: 401 });
+    await expect(call).rejects.toMatchObject({
+      code: 'authentication_failed',
+      status: 401,
+      attempts: 2,
+    });
     // Further calls send no token request while the service rejects new tokens.
     for (let n = 0; n < 20; n += 1) await payments.getTransaction('1').catch(() => {});
     expect(harness.service.tokenRequests).toHaveLength(2);

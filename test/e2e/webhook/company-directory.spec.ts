@@ -1,11 +1,7 @@
-import type { Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PaymentInbox, PaymentsApiService } from 'nestjs-payments';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
-import { bytesOf } from '../../support/webhook/request-bytes.js';
 import { signedWebhook } from '../../support/webhook/signed-webhook.js';
-import { eventually, until } from '../../support/time/waiting.js';
-import { RawConnection } from '../../support/http/http-exchange.js';
 import type { HttpResponse } from '../../support/http/http-exchange.js';
 import {
   ADAPTERS,
@@ -67,22 +63,6 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     directory.runtime.advance(1);
     expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
     expect(directory.merchants.lookups).toEqual(['acme', 'acme']);
-  });
-
-  it('no error is logged if the sender closes the connection before the company directory returns', async () => {
-    const lookup = Promise.withResolvers<Company>();
-    directory.merchants.result = () => lookup.promise;
-    const sender = await RawConnection.open(directory.application.url);
-    await sender.write(bytesOf(signedWebhook(ACME)));
-    await until(() => directory.merchants.lookups.length === 1, 'the lookup');
-    sender.socket.destroy();
-    const server = directory.application.app.getHttpServer() as Server;
-    const connections = (): Promise<number> =>
-      new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
-    await eventually(async () => expect(await connections()).toBe(0));
-    lookup.resolve(ACME);
-    expect(await directory.sendTo('acme')).toMatchObject({ status: 200 });
-    expect(directory.application.log.lines.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 
   it.each([undefined, null])(

@@ -72,8 +72,6 @@ describe.each(ADAPTER_OPTIONS)('the endpoint on $adapter with $option', ({ adapt
 
   it.each([
     ['id', { ...envelope, id: 7 }],
-    ['eventType', { ...envelope, eventType: undefined }],
-    ['timestamp', { ...envelope, timestamp: 'yesterday' }],
     ['data', { ...envelope, data: 'a-private-note' }],
     ['metadata', { ...envelope, metadata: [] }],
     ['body', ['a-private-note']],

@@ -6,7 +6,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { INestApplication } from '@nestjs/common';
 import type { Company, WebhookOptions } from 'nestjs-payments';
 import { FakeRuntime } from '../../support/time/fake-runtime.js';
-import { until } from '../../support/time/waiting.js';
+import { turns, until } from '../../support/time/waiting.js';
 import { Gate } from '../../support/time/gate.js';
 import { RawConnection } from '../../support/http/http-exchange.js';
 import { bytesOf } from '../../support/webhook/request-bytes.js';
@@ -27,17 +27,17 @@ interface FastifyInstance {
 
 describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => {
   const runtime = new FakeRuntime();
-  let hanging: number;
+  /** Each ends a lookup of a company. */
+  let lookups: (() => void)[];
   let app: WebhookApplication;
   const start = async (
     webhook: WebhookOptions = {},
     main: (application: INestApplication) => void = () => {},
   ): Promise<void> => {
-    hanging = 0;
+    lookups = [];
     const find = async (id: string): Promise<Company | undefined> => {
       if (id === ACME.id) return ACME;
-      hanging += 1;
-      return new Promise<undefined>(() => {});
+      return new Promise((resolve) => lookups.push(() => resolve(company(id, `whsec_${id}`))));
     };
     app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
@@ -59,16 +59,17 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
       });
       for (const id of ['a', 'b', 'c']) {
         const sender = await RawConnection.open(app.url);
-        const known = hanging;
-        const signed = signedWebhook({ ...ACME, id });
+        const known = lookups.length;
+        const signed = signedWebhook(company(id, `whsec_${id}`));
         await sender.write(bytesOf({ ...signed, path: `${path}/${id}` }));
-        await until(() => hanging > known, 'the lookup');
+        await until(() => lookups.length > known, 'the lookup');
         sender.socket.destroy();
       }
       await until(() => closed === 3, 'the end of the connections');
-      for (let turn = 0; turn < 50; turn += 1) {
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+      await turns(50);
+      expect(app.log.lines).toEqual([]);
+      for (const endLookup of lookups) endLookup();
+      await turns(50);
       expect(app.log.lines).toEqual([]);
     },
   );

@@ -13,7 +13,7 @@ const [count, webhookSecret] = process.argv.slice(2);
 const report = (line) => void writeSync(1, `${line}\n`);
 const released = Promise.withResolvers();
 
-/** Returns a promise that the handler or the observer does not await. It rejects after the command `release`. */
+/** Returns a promise that the handler does not await. It rejects after the command `release`. */
 async function failLater() {
   await released.promise;
   throw new Error('left behind');
@@ -36,7 +36,6 @@ async function start() {
         clientId: 'client',
         clientSecret: 'secret',
         webhookSecret,
-        observers: [{ eventDuplicate: () => void failLater() }],
       }),
     ],
     providers: [Orders],
