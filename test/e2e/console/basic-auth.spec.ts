@@ -62,16 +62,13 @@ consoleOnEachAdapter((start) => {
 
   it.each<[string, Record<string, string>]>([
     ['a wrong password', basic('ann', `${PASSWORD}!`)],
-    ['a truncated password', basic('ann', PASSWORD.slice(0, -1))],
     ['an empty password', basic('ann', '')],
     ['an unknown name', basic('bob', PASSWORD)],
     ['a name in another case', basic('Ann', PASSWORD)],
     ['the name of a property of every object', basic('constructor', PASSWORD)],
-    ['no name', basic('', PASSWORD)],
     ['no colon', { authorization: `Basic ${Buffer.from('ann').toString('base64')}` }],
     ['another scheme', { authorization: `Bearer ${PASSWORD}` }],
     ['credentials that are not base64', { authorization: 'Basic %%%' }],
-    ['empty credentials', { authorization: 'Basic ' }],
   ])('the console rejects a request with %s', async (_, headers) => {
     await using app = await start({ console: guarded({ users: { ann: PASSWORD } }) });
     expect(await app.get('/api/overview', headers)).toMatchObject({
@@ -133,7 +130,6 @@ consoleOnEachAdapter((start) => {
 describe('BasicAuthGuard', () => {
   it.each<[string, unknown, RegExp]>([
     ['no options', undefined, /either "users".*or "verify"/],
-    ['neither users nor verify', {}, /either "users".*or "verify"/],
     ['both users and verify', { users: { a: PASSWORD }, verify: () => true }, /either/],
     ['no users', { users: {} }, /at least one name/],
     [

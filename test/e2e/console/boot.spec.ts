@@ -78,7 +78,6 @@ describe('console boot', () => {
     ['no path', { guards: [asOperator()] }, /"path" must be a plain path/],
     ['an empty path', { path: '/', guards: [asOperator()] }, /"path"/],
     ['a path with a parameter', { path: 'ops/:id', guards: [asOperator()] }, /"path"/],
-    ['a path with a wildcard', { path: 'ops/*all', guards: [asOperator()] }, /"path"/],
     ['a guard that is undefined', { path: PATH, guards: [undefined] }, /probably imports the file/],
     ['a guard without canActivate', { path: PATH, guards: [class {}] }, /canActivate/],
     ['guards that are not a list', { path: PATH, guards: asOperator() }, /"guards"/],
