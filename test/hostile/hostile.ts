@@ -9,7 +9,7 @@
  * npm run hostile -- --no-latency-bar         ignores the latency limits, for a busy machine
  */
 import { parseArgs } from 'node:util';
-import { tableOf } from './report.ts';
+import { printResults } from './report.ts';
 import { attack } from './round.ts';
 import { LIMITS, faults } from './round-failures.ts';
 
@@ -64,7 +64,7 @@ process.exitCode = failed === 0 ? 0 : 1;
 async function run(adapter: string): Promise<string[]> {
   try {
     const round = await attack(adapter, seconds, seed, flags.family);
-    for (const line of tableOf(round)) console.log(`  ${line}`);
+    printResults(round);
     return faults(round, !flags['no-latency-bar']);
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];

@@ -1,3 +1,5 @@
+import { head as requestHead } from './request-bytes.ts';
+
 /** Values that are inserted into the head of a malformed request. */
 export interface HeadParts {
   readonly path: string;
@@ -80,15 +82,7 @@ export const HEADS: readonly MalformedHead[] = [
   ['empty lines first', (parts) => `\r\n\r\n\n${head(`POST ${parts.path} HTTP/1.1`, parts)}`],
 ];
 
-function head(firstLine: string, { signature, length }: HeadParts, line?: string): string {
-  return [
-    firstLine,
-    'Host: shop.example',
-    'Content-Type: application/json',
-    `X-Webhook-Signature: ${signature}`,
-    `Content-Length: ${length}`,
-    ...(line === undefined ? [] : [line]),
-    '',
-    '',
-  ].join('\r\n');
+function head(firstLine: string, { path, signature, length }: HeadParts, line?: string): string {
+  const lines = [`Content-Length: ${length}`, ...(line === undefined ? [] : [line])];
+  return requestHead({ path, signature, lines }).replace(/^.*/, () => firstLine);
 }

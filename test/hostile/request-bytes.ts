@@ -2,24 +2,16 @@ import type { WebhookRequest } from './webhook-requests.ts';
 
 /** The parts of a request's head. */
 export interface Head {
-  readonly method?: string;
   readonly path: string;
-  readonly version?: string;
   readonly signature: string;
   /** Further header lines, sent unchanged. */
   readonly lines?: readonly string[];
 }
 
 /** A request's head, with the empty line at its end. */
-export function head({
-  method = 'POST',
-  path,
-  version = '1.1',
-  signature,
-  lines = [],
-}: Head): string {
+export function head({ path, signature, lines = [] }: Head): string {
   return [
-    `${method} ${path} HTTP/${version}`,
+    `POST ${path} HTTP/1.1`,
     'Host: shop.example',
     'Content-Type: application/json',
     `X-Webhook-Signature: ${signature}`,
@@ -30,16 +22,13 @@ export function head({
 }
 
 /** A whole request with Content-Length. */
-export function withLength({ path, signature, body }: Omit<WebhookRequest, 'company'>): Buffer {
+export function withLength({ path, signature, body }: WebhookRequest): Buffer {
   const lines = [`Content-Length: ${body.length}`];
   return Buffer.concat([Buffer.from(head({ path, signature, lines })), body]);
 }
 
 /** A whole chunked request with chunks of `size` bytes. */
-export function chunked(
-  { path, signature, body }: Omit<WebhookRequest, 'company'>,
-  size: number,
-): Buffer {
+export function chunked({ path, signature, body }: WebhookRequest, size: number): Buffer {
   const parts: Buffer[] = [
     Buffer.from(head({ path, signature, lines: ['Transfer-Encoding: chunked'] })),
   ];

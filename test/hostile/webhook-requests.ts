@@ -24,7 +24,6 @@ export const SECRETS: readonly string[] = [
 
 /** A webhook request to send. */
 export interface WebhookRequest {
-  readonly company: string;
   readonly path: string;
   readonly signature: string;
   readonly body: Buffer;
@@ -49,7 +48,7 @@ export function validRequest(
 /** A correctly signed webhook request with any bytes as its body. */
 export function signedRequest(company: TestCompany, body: Buffer): WebhookRequest {
   const path = `/webhooks/payments/${company.id}`;
-  return { company: company.id, path, signature: sign(body, company.secret), body };
+  return { path, signature: sign(body, company.secret), body };
 }
 
 /** Key of an event in the sets of handled events. */
