@@ -74,12 +74,6 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     }
   });
 
-  it('HT-23 a call with retry: false makes one attempt', async () => {
-    const { payments } = await harness.boot({ retry: false });
-    harness.service.onCall = json(503, {});
-    await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 1 });
-  });
-
   it.each([
     ['a number of seconds', () => '7', 7 * SECOND],
     ['a date that has passed', (now: number) => new Date(now - 9e6).toUTCString(), 150],

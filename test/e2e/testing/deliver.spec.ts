@@ -7,6 +7,7 @@ import { OnPaymentEvent, PaymentInbox, PaymentsModule, WebhookGuard } from 'nest
 import type { PaymentEvent, PaymentEventContext, VerifiedRequest } from 'nestjs-payments';
 import { deliver, paymentEvent } from 'nestjs-payments/testing';
 import {
+  ADAPTER_OPTIONS,
   ADAPTERS,
   BODY_OPTIONS,
   company,
@@ -14,9 +15,6 @@ import {
 } from '../../support/webhook/webhook-application.js';
 import type { Setup } from '../../support/webhook/webhook-application.js';
 
-const SETUPS = Object.keys(ADAPTERS).flatMap((adapter) =>
-  Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),
-);
 const EVENT = paymentEvent('transaction.completed', { externalReference: 'order-1' });
 
 class Orders {
@@ -48,7 +46,7 @@ class Hooks {
 }
 Reflect.defineMetadata('design:paramtypes', [PaymentInbox], Hooks);
 
-describe.each(SETUPS)('deliver(), $adapter, $option', ({ adapter, option }) => {
+describe.each(ADAPTER_OPTIONS)('deliver(), $adapter, $option', ({ adapter, option }) => {
   let app: INestApplication | undefined;
 
   afterEach(async () => app?.close());

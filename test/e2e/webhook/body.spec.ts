@@ -75,13 +75,6 @@ describe.each(ADAPTER_OPTIONS)('the body on $adapter with $option', ({ adapter, 
     expect(await app.send(over, { body: halves(over) })).toMatchObject({ status: 413 });
   });
 
-  it('WH-04 a body over the limit gets 413 before all of it is read', async () => {
-    const sender = await connection();
-    await sender.write(headOf(signedWebhook(COMPANY), { 'Content-Length': `${50 * MIB}` }) + '{');
-    expect(await sender.status()).toBe(413);
-    sender.socket.destroy();
-  });
-
   it('WH-04 a sender that finishes its body after a 413 can use the connection for its next request', async () => {
     const sender = await connection();
     const size = 2 * MIB;

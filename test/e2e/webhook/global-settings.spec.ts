@@ -67,27 +67,12 @@ class Cats {
   }
 }
 
-const BY_PROVIDER: Record<string, { providers: Provider[]; cats: object }> = {
-  'a guard that rejects everything': {
-    providers: [{ provide: APP_GUARD, useClass: NobodyPasses }],
-    cats: { status: 403 },
-  },
-  'a strict ValidationPipe': {
-    providers: [{ provide: APP_PIPE, useFactory: strictPipe }],
-    cats: { status: 200 },
-  },
-  'an interceptor that wraps responses': {
-    providers: [{ provide: APP_INTERCEPTOR, useClass: Wrapping }],
-    cats: { status: 200, body: { wrapped: ['Tom'] } },
-  },
-  'a filter that responds with 418, and a guard': {
-    providers: [
-      { provide: APP_GUARD, useClass: NobodyPasses },
-      { provide: APP_FILTER, useClass: Teapot },
-    ],
-    cats: { status: 418 },
-  },
-};
+const PROVIDERS: Provider[] = [
+  { provide: APP_GUARD, useClass: NobodyPasses },
+  { provide: APP_PIPE, useFactory: strictPipe },
+  { provide: APP_INTERCEPTOR, useClass: Wrapping },
+  { provide: APP_FILTER, useClass: Teapot },
+];
 
 const inMain = (app: INestApplication): void => {
   app.useGlobalGuards(new NobodyPasses());
@@ -97,8 +82,8 @@ const inMain = (app: INestApplication): void => {
 };
 
 const SETUPS = [
-  ...Object.entries(BY_PROVIDER).map(([title, setup]) => ({ title, ...setup, main: () => {} })),
-  { title: 'all global enhancers in main.ts', providers: [], cats: { status: 418 }, main: inMain },
+  { title: 'global enhancers as providers', providers: PROVIDERS, main: () => {} },
+  { title: 'global enhancers in main.ts', providers: [], main: inMain },
 ];
 const ADAPTER_SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
   SETUPS.map((setup) => ({ ...server, ...setup })),
@@ -106,7 +91,7 @@ const ADAPTER_SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
 
 describe.each(ADAPTER_SETUPS)(
   'WH-12 $title on $adapter with $option',
-  ({ adapter, option, providers, main, cats }) => {
+  ({ adapter, option, providers, main }) => {
     it('WH-12 global enhancers do not affect webhook requests, and still affect other routes', async () => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
@@ -128,7 +113,7 @@ describe.each(ADAPTER_SETUPS)(
         status: 401,
         body: { statusCode: 401, code: 'signature_malformed' },
       });
-      expect(await app.exchange('/cats', { method: 'GET' })).toMatchObject(cats);
+      expect(await app.exchange('/cats', { method: 'GET' })).toMatchObject({ status: 418 });
     });
   },
 );
