@@ -39,11 +39,4 @@ describe('planFaults()', () => {
     expect(faults.map(({ kind }) => kind)).not.toContain('deploy');
     expect(new Set(faults.map(({ target }) => target)).size).toBe(6);
   });
-
-  it('planFaults() plans to stop and to block processes for longer than the lease', () => {
-    const durations = plan('a', { ...RUN, seconds: 60 }).flatMap(({ kind, ms }) =>
-      kind === 'stop' || kind === 'block' ? [ms] : [],
-    );
-    expect(Math.min(...durations)).toBeGreaterThan(RUN.leaseMs);
-  });
 });

@@ -288,6 +288,54 @@ describe('request() after a failure', () => {
     expect(posts(app)).toBe(1);
   });
 
+  it('EX-15 after each sequence of two failures of the service, the payment is requested once and booked once', async () => {
+    const failures = [
+      ...[...ANSWERED, ...UNKNOWN].flatMap((cause) => [
+        { cause, accepts: true },
+        { cause, accepts: false },
+      ]),
+      ...NOT_REQUESTED_CODES.map((cause) => ({ cause, accepts: false })),
+    ];
+    const orders = failures.flatMap((one) => failures.map((two) => [one, two]));
+    const payments = orders.map((): string[] => []);
+    const find: ReconcileOptions['find'] = async (reference) => payments[Number(reference)]![0];
+    const reconcile = { ...RECONCILE, find, concurrency: 100 };
+    await using app = await ExpectingApplication.start(MEMORY, { reconcile });
+    app.api.respond('GET', '/v1/transactions/{id}', { status: 'complete' });
+    app.api.respond('POST', PATH, async ({ body }) => {
+      const { order } = body as { order: number };
+      const failure = orders[order]!.shift();
+      const created = payments[order]!;
+      if (failure?.accepts ?? true) created.push(`t-${order}-${created.length}`);
+      if (failure === undefined) return { transactionId: created.at(-1) };
+      throw apiError(failure.cause, { ...POST, ...statusOf(failure.cause) });
+    });
+    const place = (order: number) =>
+      app.expectations.request(
+        { reference: String(order) },
+        (api) => api.post<Invoice>(PATH, { body: { order } }),
+        { attach: ({ transactionId }) => transactionId },
+      );
+    for (const order of orders.keys()) {
+      for (let click = 1; click <= 2; click += 1) {
+        await caught(place(order));
+        const { state } = (await app.expectations.get(String(order)))!;
+        if (payments[order]!.length > 0) expect([order, state]).toEqual([order, 'waiting']);
+      }
+      orders[order]!.length = 0;
+      expect(await place(order)).toMatchObject({ transactionId: `t-${order}-0` });
+    }
+    expect(payments).toEqual(orders.map((_, order) => [`t-${order}-0`]));
+    await app.expectations.askNow(
+      [...orders.keys()].map((order) => ({ reference: String(order) })),
+    );
+    // At most 1000 polls run per second.
+    await eventually(() => expect(app.books.booked.length).toBeGreaterThanOrEqual(orders.length));
+    await settled(app.app);
+    const booked = payments.map(([id]) => `transaction.completed ${id} poll`);
+    expect(app.books.booked.toSorted()).toEqual(booked.toSorted());
+  }, 120_000);
+
   it('EX-15 if an error proves that a second request had no effect, the payment of the first request is still found', async () => {
     let found: string | null = null;
     await using app = await startWithFind(MEMORY, async () => found);

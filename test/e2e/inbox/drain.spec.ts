@@ -44,39 +44,6 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
   });
 
-  it('IN-24 close() aborts slow attempts without counting them, and an attempt that ignores the abort keeps its lease', async () => {
-    const data = await durable.data();
-    const started: string[] = [];
-    const aborted: string[] = [];
-    const obedient: Handle = async (_event, { signal }) => {
-      started.push('obedient');
-      await new Promise((_resolve, reject) => {
-        signal.addEventListener('abort', () => {
-          aborted.push('obedient');
-          reject(signal.reason as Error);
-        });
-      });
-    };
-    const stuck: Handle = async (_event, { signal }) => {
-      started.push('stuck');
-      signal.addEventListener('abort', () => aborted.push('stuck'));
-      await new Promise(() => {});
-    };
-    const worker = { ...AT_ONCE, drainMs: 50, leaseMs: 1000 };
-    const app = await startOn(data, { obedient, stuck }, { worker });
-    await post(app, 'paid');
-    await eventually(() => expect(started.toSorted()).toEqual(['obedient', 'stuck']));
-    expect(await states(app, 'paid')).toEqual({ obedient: 'running 1', stuck: 'running 1' });
-    await app.app.close();
-    expect(aborted.toSorted()).toEqual(['obedient', 'stuck']);
-    expect(app.log.matching(/2 payment handlers still ran after 50 ms/)).toHaveLength(1);
-    const handle: Handle = () => {};
-    await using next = await startOn(data, { obedient: handle, stuck: handle }, { worker });
-    await eventually(async () =>
-      expect(await states(next, 'paid')).toEqual({ obedient: 'done 1', stuck: 'running 1' }),
-    );
-  });
-
   it('IN-24 SIGTERM drains the worker, and the next process runs the deliveries that have not started', async () => {
     const data = await durable.data();
     const worker = { ...AT_ONCE, concurrency: 1 };

@@ -23,8 +23,6 @@ export interface InboxData {
   effects(): Promise<string[]>;
   /** Advances the store's own clock by `ms` milliseconds. The clock of the test's runtime stays. */
   pass(ms: number): Promise<void>;
-  /** Removes all workers. The next heartbeat of any process frees their deliveries, as if their leases had ended. */
-  removeWorkers(): Promise<void>;
 }
 
 /** A kind of durable inbox that the tests run on. */
@@ -86,9 +84,6 @@ export function durableSqlite(): DurableInbox {
           ),
         // The store uses the clock of the test's runtime.
         pass: async () => {},
-        removeWorkers: async () => {
-          own.exec('DELETE FROM payments_inbox_worker');
-        },
       };
     },
   };
@@ -139,9 +134,6 @@ export function durablePostgres(): DurableInbox {
             `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')};
              UPDATE ${schema}.record SET ${earlier('changed_at')}`,
           );
-        },
-        removeWorkers: async () => {
-          await query(`DELETE FROM ${schema}.worker`);
         },
       };
     },

@@ -35,7 +35,6 @@ const actions = {
   /** @param {{ id: string }} event */
   book: (event, context) => book(context, event.id),
   nothing: () => {},
-  die,
   'book and die': async (event, context) => {
     await book(context, event.id);
     die();
