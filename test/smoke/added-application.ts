@@ -8,9 +8,6 @@ import type { NestGenerator } from './nest-generator.ts';
 import { PNPM } from './package-managers.ts';
 import type { SmokeContext } from './smoke-part.ts';
 
-/** The builder of a monorepo that Nest 12 generates, and the packages that it needs. */
-const RSPACK = ['@rspack/core@2', 'webpack-node-externals@3', 'tsconfig-paths-webpack-plugin@4'];
-
 /** An application to run `nest add nestjs-payments` in, and the flags of the command. */
 export interface Addition {
   readonly name: string;
@@ -43,7 +40,7 @@ export class AddedApplication {
     const { generator, manager, monorepo, console } = addition;
     await mkdir(home);
     const folder = await generate(generator, home);
-    const tools = monorepo ? RSPACK : [];
+    const tools = monorepo ? (generator.builders['rspack'] ?? []) : [];
     const ours = [payments, emulator, ...(console ? [consolePackage] : [])];
     const packages = [...ours.map(({ tarball }) => tarball), ...tools];
     let env = generatedEnvironment();

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readCodeBlocks } from './code-blocks.ts';
 import { npm, succeed } from '../support/processes/run-command.ts';
@@ -12,6 +12,8 @@ const TESTS = ['src/orders.spec.ts', 'test/payments.e2e-spec.ts'];
 /** Tools of the generated application that neither build nor test it. */
 const NOT_NEEDED = /eslint|prettier|oxlint|globals|coverage|@nestjs\/mau/;
 
+export type Adapter = 'express' | 'fastify';
+
 type Json = Record<string, unknown>;
 type Manifest = Json & Record<'dependencies' | 'devDependencies', Record<string, string>>;
 
@@ -19,11 +21,19 @@ type Manifest = Json & Record<'dependencies' | 'devDependencies', Record<string,
 export class GeneratedApplication {
   readonly folder: string;
   readonly #generator: NestGenerator;
+  readonly #generatedMain: string;
+  readonly #fastifyMain: string;
   #generatedJest: { unit: Json; e2e: Json } | undefined;
 
-  private constructor(folder: string, generator: NestGenerator) {
+  private constructor(
+    folder: string,
+    generator: NestGenerator,
+    mains: { generated: string; fastify: string },
+  ) {
     this.folder = folder;
     this.#generator = generator;
+    this.#generatedMain = mains.generated;
+    this.#fastifyMain = mains.fastify;
   }
 
   /**
@@ -43,7 +53,10 @@ export class GeneratedApplication {
     const files = new Map(
       blocks.map(({ attributes, code }) => [attributes.get('file') ?? '', code]),
     );
-    const application = new GeneratedApplication(app, generator);
+    const application = new GeneratedApplication(app, generator, {
+      generated: await readFile(join(app, 'src/main.ts'), 'utf8'),
+      fastify: files.get('src/main.fastify.ts') ?? '',
+    });
     for (const file of ['src/orders.ts', 'src/app.module.ts']) {
       await application.#write(file, files.get(file) ?? '');
     }
@@ -80,9 +93,18 @@ export class GeneratedApplication {
   }
 
   /** @throws with the compiler's output, or if there is no `dist/main.js`. */
-  async build(): Promise<void> {
+  async build(builder: string, adapter: Adapter): Promise<void> {
+    await this.#write(
+      'src/main.ts',
+      adapter === 'fastify' ? this.#fastifyMain : this.#generatedMain,
+    );
+    await rm(join(this.folder, 'dist'), { recursive: true, force: true });
     const args = ['node_modules/@nestjs/cli/bin/nest.js', 'build'];
-    await succeed('node', args, { cwd: this.folder, env: generatedEnvironment() });
+    const flags = builder === 'tsc' ? [] : ['--builder', builder];
+    await succeed('node', [...args, ...flags], {
+      cwd: this.folder,
+      env: generatedEnvironment(),
+    });
     await readFile(join(this.folder, 'dist/main.js'));
   }
 

@@ -21,7 +21,11 @@ export interface NestGenerator {
   readonly jest?: number;
   /** Majors of the packages that the README installs, if not the newest. */
   readonly majors: Readonly<Record<string, string>>;
+  /** Builders of `nest build`, and the packages that each needs. */
+  readonly builders: Readonly<Record<string, readonly string[]>>;
 }
+
+const SWC = ['@swc/cli@0.8', '@swc/core@1'];
 
 export const NEST_11: NestGenerator = {
   name: '@nestjs/cli 11, nodenext',
@@ -31,6 +35,7 @@ export const NEST_11: NestGenerator = {
   type: 'commonjs',
   jest: 30,
   majors: { '@nestjs/config': '4', '@nestjs/platform-fastify': '11' },
+  builders: { tsc: [], swc: SWC, webpack: [] },
 };
 
 /** The last version that writes `module: commonjs`. */
@@ -50,6 +55,12 @@ export const NEST_12: NestGenerator = {
   module: 'nodenext',
   type: 'module',
   majors: {},
+  // The webpack builder of Nest 12 rejects ES modules and recommends rspack.
+  builders: {
+    tsc: [],
+    swc: SWC,
+    rspack: ['@rspack/core@2', 'webpack-node-externals@3', 'tsconfig-paths-webpack-plugin@4'],
+  },
 };
 
 /** The environment of a generated application: `node` first in `PATH`, and no package newer than {@link REGISTRY_DAY}. */
