@@ -53,7 +53,7 @@ const LINES: Readonly<Record<string, string>> = {
 describe('on postgres', () => {
   const durable = durablePostgres();
 
-  it('WH-24 if a function of the application, of any kind, did not await a rejected promise, the rejection is logged and the process continues', async () => {
+  it('TE-01 WH-24 if a function of the application, of any kind, did not await a rejected promise, the rejection is logged and the process continues', async () => {
     const { kind, where, schema } = (await durable.data()).child;
     const { code, output } = await run(process.execPath, [SCRIPT, kind, where, schema], {
       cwd: process.cwd(),

@@ -20,7 +20,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     file: 'libs/payments/src/telemetry/observers.ts',
     replace: 'guard((reason) => this.#failed(method, reason), work);',
     by: 'guard((reason) => void Promise.reject(reason), work);',
-    specs: [`${E2E}/handlers/unhandled-rejections.spec.ts`],
+    specs: [`${E2E}/handlers/unhandled-rejections-of-application-functions.spec.ts`],
   },
   {
     promise: 'TE-01',
