@@ -30,11 +30,18 @@ async function record(names: readonly string[]): Promise<FileOperation[]> {
   try {
     mkdirSync(join(folder, 'inbox'));
     const file = join(folder, 'inbox', 'inbox.db');
-    const program = join(import.meta.dirname, '../support/sqlite/power-loss/merchant.mjs');
+    const program = join(import.meta.dirname, '../support/sqlite/sqlite-child.mjs');
     const env = { ...process.env, ...recorder.environment(file) };
     await Promise.all(
       names.map((name) => {
-        const args = ['--no-warnings', program, file, name, String(EVENTS / names.length)];
+        const args = [
+          '--no-warnings',
+          program,
+          'settle',
+          file,
+          name,
+          String(EVENTS / names.length),
+        ];
         return promisify(execFile)(process.execPath, args, { env });
       }),
     );

@@ -261,68 +261,6 @@ describe('PostgreSQL while another connection has an open transaction', () => {
 });
 
 describe('ordering keys in PostgreSQL', () => {
-  it('IN-16 two deliveries of one ordering key never run at the same time in three busy processes', async () => {
-    const schema = freshSchema();
-    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
-    const all = Array.from({ length: 120 }, (_, n) => `e${n}`);
-    const keyOf = (id: string): string => `k${Number(id.slice(1)) % 5}`;
-    const running = new Map<string, string>();
-    const violations: string[] = [];
-    let done = 0;
-    const settle = async (
-      store: InboxStore,
-      lease: Parameters<InboxStore['complete']>[0],
-    ): Promise<void> => {
-      const key = `${lease.handler} ${keyOf(lease.id)}`;
-      if (running.has(key)) violations.push(`${key}: ${running.get(key)!} and ${lease.id}`);
-      running.set(key, lease.id);
-      await new Promise((resolve) => setImmediate(resolve));
-      running.delete(key);
-      const fails = (lease.token + lease.seq) % 4 === 0;
-      const { settled } = fails
-        ? await store.fail(lease, { error: 'no', retryInMs: 5 })
-        : await store.complete(lease);
-      if (!settled) violations.push(`${lease.id} was not running`);
-      else if (!fails) done += 1;
-    };
-    const work = async (store: InboxStore): Promise<void> => {
-      const worker = await startWorker(store);
-      while (done < all.length * 2) {
-        const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 7 }));
-        const leases = await store.claim({ workerId: worker, wanted });
-        await Promise.all(leases.map((lease) => settle(store, lease)));
-      }
-    };
-    const receive = async (store: InboxStore, from: number): Promise<void> => {
-      const worker = await startWorker(store);
-      for (let n = from; n < all.length; n += 3) {
-        const handlers = ['book', 'mail'];
-        const [receipt] = await store.receive([
-          incoming(all[n]!, {
-            orderingKey: keyOf(all[n]!),
-            handlers,
-            assign: { workerId: worker, handlers },
-          }),
-        ]);
-        await Promise.all(receipt!.claimed.map((lease) => settle(store, lease)));
-      }
-    };
-    const operate = async (store: InboxStore): Promise<void> => {
-      for (let n = 0; done < all.length * 2; n += 1) {
-        const selection = { company: 'default', id: all[n % all.length]!, handlers: ['book'] };
-        await store.skip([selection]);
-        await store.redrive([selection], { force: false, dueInMs: [0] });
-      }
-    };
-    await Promise.all([
-      ...stores.map((store, index) => receive(store, index)),
-      ...stores.flatMap((store) => [work(store), work(store)]),
-      operate(stores[0]!),
-    ]);
-    expect(violations).toEqual([]);
-    expect((await stores[0]!.stats()).deliveries).toEqual([]);
-  });
-
   it('claim() skips an ordering key that another transaction claims, and leases the delivery of the key later', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });

@@ -1,19 +1,15 @@
-import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DriverStatement } from '../../../libs/payments/src/stores/sqlite/thread/connection.js';
 import { runBatch } from '../../../libs/payments/src/stores/sqlite/thread/batch.js';
 import type { StoreReceipt } from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import type { LeaseName } from '../../../libs/payments/src/stores/sqlite/sql/settle.js';
 import { SqliteDatabase } from '../../support/sqlite/sqlite-database.js';
-import { incoming, SqliteHarness, TestWorker } from '../../support/sqlite/sqlite-harness.js';
 
 /** The cost of an event that is received, handled at once and done. Lower a number when the code becomes cheaper. */
 const COSTS = {
   statements: 4,
   /** Tables and indexes that change at the receipt, plus those that change when the delivery is done. */
   trees: 9,
-  /** Messages to the thread and from it. */
-  messages: 4,
 };
 
 const BUSY_TIMEOUT_MS = 1000;
@@ -124,23 +120,5 @@ describe('the costs of a handled event on SQLite', () => {
     const written = [changed(empty, running), changed(running, contents())];
     expect(written[1]).toContain('payments_inbox_delivery_running');
     expect(written.flat().length).toBeLessThanOrEqual(COSTS.trees);
-  });
-
-  it(`a handled event needs at most ${COSTS.messages} messages between the event loop and the thread`, async () => {
-    const harness = new SqliteHarness();
-    try {
-      const store = await harness.open();
-      const worker = await TestWorker.start(store);
-      const sent = jest.spyOn(Worker.prototype, 'postMessage');
-      const emitted = jest.spyOn(Worker.prototype, 'emit');
-      const event = incoming({ assign: { workerId: worker.id, handlers: ['book'] } });
-      const [receipt] = await store.receive([event]);
-      await store.complete(receipt!.claimed[0]!);
-      const answered = emitted.mock.calls.filter(([name]) => name === 'message');
-      expect(answered.length).toBeGreaterThan(1);
-      expect(sent.mock.calls.length + answered.length).toBeLessThanOrEqual(COSTS.messages);
-    } finally {
-      await harness.dispose();
-    }
   });
 });

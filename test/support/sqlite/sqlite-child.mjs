@@ -1,12 +1,13 @@
-// A process that tests may kill: `node sqlite-child.mjs <role> <file>`. It reports each step on its standard output,
+// A process that tests may kill: `node sqlite-child.mjs <role> <file> [arguments of the role]`. It reports each step on its standard output,
 // synchronously, so that no line is lost by a crash.
-import { writeSync } from 'node:fs';
+import { openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
 
-const [what, file] = process.argv.slice(2);
+const [what, file, ...rest] = process.argv.slice(2);
 
 const tell = (...words) => writeSync(1, `${words.join(' ')}\n`);
 
@@ -111,6 +112,57 @@ const roles = {
     await store.close();
   },
 
+  /**
+   * Receives, runs and settles events until its work is done. It appends what was acknowledged to `<file>.ack`, a line
+   * each, after the store has resolved.
+   */
+  async settle(name, count) {
+    const store = await open();
+    const own = new DatabaseSync(file);
+    own.exec('PRAGMA busy_timeout = 5000; CREATE TABLE IF NOT EXISTS effect (id TEXT NOT NULL)');
+    own.close();
+    const acknowledgements = openSync(`${file}.ack`, 'a');
+    const acknowledge = (...words) => void writeSync(acknowledgements, `${words.join(' ')}\n`);
+    const handlers = ['audit', 'book'];
+    const workerId = randomUUID();
+    await store.register({ id: workerId, leaseMs: 3_600_000, handlers: [] });
+    const settle = async (lease) => {
+      const { id, handler } = lease;
+      if (handler === 'book') {
+        await store.commit(lease, (tx) => {
+          tx.prepare('INSERT INTO effect VALUES (?)').run(id);
+        });
+      } else if (id.endsWith('5') && lease.attempt === 1) {
+        await store.fail(lease, { error: 'planned', retryInMs: 3_600_000 });
+        acknowledge('failed', id, handler);
+        return;
+      } else {
+        await store.complete(lease);
+      }
+      acknowledge('done', id, handler);
+    };
+    const lane = async (number) => {
+      for (let index = number; index < Number(count); index += 4) {
+        const id = `${name}-${index}`;
+        const event = {
+          ...incoming(id, `key-${index % 7}`),
+          raw: Buffer.alloc(100 + ((index * 7919) % 20_000), `${id} `),
+          handlers,
+          assign: index % 3 === 0 ? { workerId, handlers: ['book'] } : null,
+        };
+        const [receipt] = await store.receive([event]);
+        if (receipt.outcome !== 'stored') throw new Error(`${id} is ${receipt.outcome}`);
+        acknowledge('received', id);
+        await Promise.all(receipt.claimed.map(settle));
+        const wanted = handlers.map((handler) => ({ handler, limit: 2 }));
+        if (index % 2 === 0)
+          await Promise.all((await store.claim({ workerId, wanted })).map(settle));
+      }
+    };
+    await Promise.all([0, 1, 2, 3].map(lane));
+    await store.close();
+  },
+
   /** Kills the thread of its store. */
   async threadDeath() {
     const { changedThread } = await import('./changed-thread.ts');
@@ -158,4 +210,4 @@ const roles = {
   },
 };
 
-await roles[what]();
+await roles[what](...rest);
