@@ -44,9 +44,9 @@ const streamRules = (subject: string, oneReplica: boolean): readonly Rule<Stream
   [
     'num_replicas',
     (c) => !oneReplica && c.num_replicas === 1,
-    'a crash of the machine or a power failure loses the events of the last two minutes. Use three replicas; or set ' +
-      'sync_interval: always at the server (nats-server 2.10 or later), which a client cannot read, and the option ' +
-      'oneReplica: true.',
+    'a crash of the machine or a power failure loses the events of the last two minutes. Use three replicas. Or set ' +
+      'sync_interval: always at the server (nats-server 2.10 or later) and the option oneReplica: true, because a ' +
+      'client cannot read sync_interval.',
   ],
   ['max_age', (c) => isLow(c.max_age, MIN_AGE), `${DELETES}. Use at least ${MIN_AGE} (7 days).`],
   [

@@ -178,8 +178,9 @@ export function resolveOptions(options: PaymentsModuleOptions) {
   }
   if (relay !== null && source !== null) {
     throw optionsInvalid(
-      'give either "relay", in the application that receives webhook requests, or "source", in an application that ' +
-        'takes events from the engine, not both, because the application would then hand over the events that it has just taken.',
+      'set only one of "relay" and "source": "relay" in the application that receives webhook requests, "source" in an ' +
+        'application that takes events from the engine. With both, the application would hand over the events that it ' +
+        'has just taken.',
     );
   }
   const { runtime: timers = systemRuntime } = options;

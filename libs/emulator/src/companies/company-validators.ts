@@ -11,7 +11,7 @@ export function IsCompanyId(): PropertyDecorator {
 export function IsClientId(): PropertyDecorator {
   return Matches(/^[^:\p{Cc}]{1,256}$/u, {
     message:
-      '$property must be 1 to 256 characters without a colon, because HTTP Basic ends the user name at the first colon, and without control characters',
+      '$property must be 1 to 256 characters without a colon (HTTP Basic ends the user name at the first colon) and without control characters',
   });
 }
 

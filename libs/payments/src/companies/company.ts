@@ -184,7 +184,7 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
   }
   if (url.protocol === 'http:' && !allowInsecureHttp && !LOOPBACK.test(url.hostname)) {
     throw optionsInvalid(
-      `"baseUrl" of company ${id} is http:, which would send credentials without encryption. Use https:, or, if the network itself is trusted, set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
+      `"baseUrl" of company ${id} must begin with https:, because http: would send credentials without encryption. If the network itself is trusted, you can set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
     );
   }
   const baseUrl = url.href.replace(/\/+$/, '');

@@ -12,21 +12,21 @@ export type PaymentsErrorCode =
    */
   | 'signature_missing'
   /**
-   * The header `X-Webhook-Signature` does not contain `sha512=` followed by 128 hex digits, or has more than 10 values.
-   * Fix: none if a stranger sent the request. If all webhook requests are rejected, find the proxy that changes the
-   * header.
+   * The header `X-Webhook-Signature` is malformed. The header must contain 1 to 10 values. At least one value must be
+   * `sha512=` followed by exactly 128 hex digits. Fix: none if a stranger sent the request. If all webhook requests
+   * are rejected, find the proxy that changes the header.
    */
   | 'signature_malformed'
   /**
-   * The signature does not match the received bytes with any webhook secret of the company. Fix: set `webhookSecret` to
-   * the secret that the service has for this company and environment, and turn off everything in the proxy that changes
-   * bodies.
+   * No webhook secret of the company gives this signature for the received bytes. Fix: set `webhookSecret` to the
+   * secret that the service has for this company and environment. If the secret is right, turn off everything in the
+   * proxy that changes bodies.
    */
   | 'signature_mismatch'
   /**
-   * No company has this id. Fix: for a webhook request, check that the last segment of the registered address is one of
-   * the ids in `companies`. For a call, check the id that is passed to `forCompany()`. A directory must return a company
-   * with exactly the id that it was called with.
+   * No company has this id. Fix: for a webhook request, check that the last segment of the registered address is one
+   * of the ids in `companies`. For a call, check the id that is passed to `forCompany()`. A directory must return a
+   * company with exactly the id that was passed to `find()`.
    */
   | 'company_unknown'
   /**
@@ -35,9 +35,9 @@ export type PaymentsErrorCode =
    */
   | 'payload_invalid'
   /**
-   * The body has more than `webhook.bodyLimitBytes` bytes, or arrives in more than 4,096 chunks, most of them smaller
-   * than 64 bytes. Fix: raise the limit if the service really sends larger bodies. If the body has too many chunks,
-   * configure the proxy to buffer requests.
+   * The body has more than `webhook.bodyLimitBytes` bytes. Or the body arrives in more than 4,096 chunks, and most of
+   * these chunks are smaller than 64 bytes. Fix: raise the limit if the service really sends larger bodies. If the
+   * body has too many chunks, configure the proxy to buffer requests.
    */
   | 'payload_too_large'
   /**
@@ -58,8 +58,8 @@ export type PaymentsErrorCode =
   | 'request_rejected'
   /**
    * The webhook requests whose signature is not verified yet reached the limit `webhook.maxPending` or
-   * `webhook.maxPendingBytes`. Fix: admit only requests from the addresses of the service, or raise the limits if the
-   * requests are genuine. The service does not promise to send these events again.
+   * `webhook.maxPendingBytes`. Fix: accept only requests from the addresses of the service, or, if the requests are
+   * genuine, raise the limits. The service does not promise to send these events again.
    */
   | 'webhook_busy'
   /**
@@ -77,10 +77,11 @@ export type PaymentsErrorCode =
   | 'raw_body_unavailable'
   // Group: Receiving and handling events
   /**
-   * The company directory threw or did not respond within `deadlineMs`. Or there were too many requests for company ids
-   * that never had a request with a valid signature, so the directory was not called. Fix: the log contains the error
-   * of the directory. The service may send the event again. If strangers invent company ids, reject their requests in
-   * `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
+   * The company directory threw or did not respond within `deadlineMs`. Or there were too many requests for company
+   * ids for which no request with a valid signature has arrived yet. In this case, the module does not call the
+   * directory. Fix: the log contains the error of the directory. The service may send the event again. If strangers
+   * invent company ids, reject the requests of the strangers in `webhook.before`, or raise
+   * `webhook.maxLookupsPerSecond`.
    */
   | 'directory_unavailable'
   /**
@@ -96,19 +97,20 @@ export type PaymentsErrorCode =
    */
   | 'inbox_full'
   /**
-   * The event was not stored (with the memory inbox: not handled) within `deadlineMs` after it arrived. Fix: use a
-   * durable inbox if handlers are slow, or check the load of the database. With a durable inbox, the event is often
-   * stored although the response was 503.
+   * The event was not stored within `deadlineMs` after it arrived. With the memory inbox: the event was not handled
+   * within this time. Fix: use a durable inbox if handlers are slow, or check the load of the database. With a durable
+   * inbox, the event is often stored although the response was 503.
    */
   | 'deadline_passed'
   /**
    * Memory inbox only: a handler of the event failed. Fix: the log contains the error of the handler; correct the
-   * handler. The module retries the failed handlers by their schedule, and at once if a copy of the event arrives.
+   * handler. The module retries the failed handlers by their schedule. If a copy of the event arrives, the module
+   * retries the failed handlers at once.
    */
   | 'handlers_failed'
   /**
    * An attempt of a handler took longer than its `timeoutMs`. Fix: pass `context.signal` to every call that takes
-   * long, and make the handler faster or raise `timeoutMs` of `@OnPaymentEvent` or `worker.timeoutMs`.
+   * long. Make the handler faster, or raise `timeoutMs` of `@OnPaymentEvent` or `worker.timeoutMs`.
    */
   | 'handler_timeout'
   /**
@@ -159,8 +161,8 @@ export type PaymentsErrorCode =
   | 'token_unavailable'
   // Group: Calls to the payments service
   /**
-   * The service responded with 401, also to a new token. Fix: check that `baseUrl` and the credentials belong together:
-   * a sandbox token is valid only in the sandbox. The service may also expect the token in another header: see
+   * The service responded with 401, also to a new token. Fix: check that `baseUrl` and the credentials belong
+   * together: a sandbox token is valid only in the sandbox. If the service expects the token in another header, set
    * `api.tokenHeader`.
    */
   | 'authentication_failed'
@@ -194,8 +196,8 @@ export type PaymentsErrorCode =
    */
   | 'unexpected_status'
   /**
-   * The service responded with a redirect, which the module does not follow, because the token would be sent to the
-   * other address. Fix: set `baseUrl` to the final address.
+   * The service responded with a redirect. The module does not follow redirects, because it would send the token to
+   * the other address. Fix: set `baseUrl` to the final address.
    */
   | 'redirect_not_followed'
   /**
@@ -214,7 +216,7 @@ export type PaymentsErrorCode =
    */
   | 'aborted'
   /**
-   * A call that changes something, or a COMMIT of the inbox, was sent and had no response. Fix: check with `GET
+   * The module sent a call that changes something, or a COMMIT of the inbox, and got no response. Fix: check with `GET
    * /v1/transactions/{id}` whether the call had an effect before you repeat the call. The inbox itself finds out the
    * outcome of a COMMIT.
    */
@@ -239,8 +241,8 @@ export type PaymentsErrorCode =
    */
   | 'engine_unsafe'
   /**
-   * A handler is declared in such a way that the handler or one of its guards would never run; or two handlers have the
-   * same name; or a delivery belongs to a handler that this process has not registered. Fix: the message names the
-   * handler and the fix.
+   * The declaration of a handler has an error, so the handler or one of its guards would never run. Or two handlers
+   * have the same name. Or a delivery belongs to a handler that this process has not registered. Fix: the message
+   * names the handler and the fix.
    */
   | 'handlers_invalid';

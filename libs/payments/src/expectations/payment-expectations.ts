@@ -225,8 +225,8 @@ export class PaymentExpectations {
       await end(previous === 'running' ? 'unknown' : previous).catch(() => {});
       throw new PaymentsError(
         'lease_lost',
-        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s. It was not sent, ` +
-          'because another call may send it now. Call request() again.',
+        `The request for the payment ${reference} could not begin within ${BEGIN_MS / 1000} s. The ` +
+          'module did not send the request, because another call may send it now. Call request() again.',
       );
     }
     let response: R;
@@ -496,10 +496,10 @@ export class PaymentExpectations {
     if (previous !== 'unknown' || repeatable) return null;
     throw new PaymentsError(
       'outcome_unknown',
-      `An earlier request for the payment ${reference} was sent, and its outcome is unknown. It is not repeated, ` +
-        'because the payment may exist. Set "reconcile.find", which looks the payment up; or pass "repeatable: true" if ' +
-        'the service creates one payment for all requests with the same reference; or cancel the expectation and use a ' +
-        'new reference.',
+      `An earlier request for the payment ${reference} was sent, and its outcome is unknown. The module ` +
+        'does not repeat the request, because the payment may exist. Set "reconcile.find", which looks the payment up. ' +
+        'If the service creates one payment for all requests with the same reference, you can pass "repeatable: true" ' +
+        'instead. Or cancel the expectation, and use a new reference.',
     );
   }
 

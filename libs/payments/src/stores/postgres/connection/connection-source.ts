@@ -410,9 +410,9 @@ export async function reachServer(
         const times = tries === 1 ? '1 try' : `${tries} tries`;
         throw new PostgresInboxError(
           `${error.message.replace(/\.$/, '')}. The application gives up after ${times} and does not start. Check ` +
-            'that the database is running, and that "connectionString" or "pool" of postgresInbox (without either, ' +
-            'PGHOST and the other variables of PostgreSQL) is right. To wait longer for a database that starts later, ' +
-            'raise "startTimeoutMs".',
+            'that the database is running, and that "connectionString" or "pool" of postgresInbox is right. If neither ' +
+            'is set, check PGHOST and the other variables of PostgreSQL. To wait longer for a database that starts ' +
+            'later, raise "startTimeoutMs".',
           error.sqlState,
         );
       }
