@@ -178,9 +178,9 @@ export function resolveOptions(options: PaymentsModuleOptions) {
   }
   if (relay !== null && source !== null) {
     throw optionsInvalid(
-      'set only one of "relay" and "source": "relay" in the application that receives webhook requests, "source" in an ' +
-        'application that takes events from the engine. With both, the application would hand over the events that it ' +
-        'has just taken.',
+      'set "relay" or "source", not both. Set "relay" in the application that receives webhook requests, and "source" ' +
+        'in an application that takes events from the engine. With both, the application would hand over the events ' +
+        'that it has just taken.',
     );
   }
   const { runtime: timers = systemRuntime } = options;
