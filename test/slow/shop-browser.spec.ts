@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
-import { arrived, clickTwice, describeInBrowser } from '../support/browser/test-browser.js';
+import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
 import { payAtCheckout } from '../support/emulator/checkout-page.js';
 import { eventually } from '../support/time/waiting.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
@@ -85,6 +85,20 @@ describeInBrowser('the shop in a browser', (browser) => {
         .getByText('done')
         .first()
         .waitFor();
+    });
+
+    it('a customer can buy a product and open the payment page with the keyboard only', async () => {
+      const page = await browser().page();
+      await page.goto(shop.url);
+      await tabTo(page, page.getByRole('button', { name: 'Buy Fresh milk' }));
+      await page.keyboard.press('Enter');
+      await arrived(page, /\/orders\/milk-/);
+      await tabTo(page, page.getByRole('link', { name: /^Pay KES 65\.10/ }));
+      const [checkout] = await Promise.all([
+        page.context().waitForEvent('page'),
+        page.keyboard.press('Enter'),
+      ]);
+      await checkout.getByLabel('Phone number').waitFor();
     });
 
     it('the shop creates one order for a double click, and another order after the customer goes back', async () => {

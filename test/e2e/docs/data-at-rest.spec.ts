@@ -9,6 +9,8 @@ import { eventually } from '../../support/time/waiting.js';
 import { webhookRequest } from '../../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../../support/inbox/inbox-application.js';
 import type { Handle } from '../../support/inbox/inbox-application.js';
+import { MEMORY } from '../../support/inbox/expecting-application.js';
+import type { ExpectingData } from '../../support/inbox/expecting-application.js';
 import { onEachDurableInbox } from '../../support/inbox/durable-inboxes.js';
 import type { DurableInbox, InboxData } from '../../support/inbox/durable-inboxes.js';
 import { ReadmeProgram } from '../../support/docs/readme-program.js';
@@ -61,48 +63,21 @@ describe('docs/data-at-rest.md', () => {
     expect(() => new Codec(keys)).toThrow('Each body key must be "id:key"');
   });
 
-  onEachDurableInbox((durable) => {
-    /** An application whose codec a test can replace while it runs, as a deployment does. */
-    async function start(stored: InboxData, codec: BodyCodec | null, handle: Handle = () => {}) {
-      const used = { codec };
-      const bodyCodec: BodyCodec = {
-        encode: (body, context) => used.codec?.encode(body, context) ?? body,
-        decode: (bytes, context) => used.codec?.decode(bytes, context) ?? bytes,
-      };
-      const worker = { retry: none };
-      const app = await startOn(stored, { book: handle }, { bodyCodec, worker });
-      return { app, inbox: inboxOf(app), used, [Symbol.asyncDispose]: () => app.app.close() };
-    }
+  /** An application whose codec a test can replace while it runs, as a deployment does. */
+  async function start(stored: ExpectingData, codec: BodyCodec | null, handle: Handle = () => {}) {
+    const used = { codec };
+    const bodyCodec: BodyCodec = {
+      encode: (body, context) => used.codec?.encode(body, context) ?? body,
+      decode: (bytes, context) => used.codec?.decode(bytes, context) ?? bytes,
+    };
+    const worker = { retry: none };
+    const app = await startOn(stored, { book: handle }, { bodyCodec, worker });
+    return { app, inbox: inboxOf(app), used, [Symbol.asyncDispose]: () => app.app.close() };
+  }
 
-    it('SE-11 the application stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
-      const stored = await durable.data();
-      const seen: { event: PaymentEvent; raw: Buffer }[] = [];
-      await using running = await start(stored, new Codec(OLD), (event, { raw }) => {
-        seen.push({ event, raw });
-      });
-      const { app, inbox } = running;
-      const sent = webhookRequest({
-        id: 'evt_paid',
-        data: { transactionId: 'tx_1', phone: PHONE },
-      });
-      expect((await app.send(sent)).status).toBe(200);
-      await eventually(async () =>
-        expect(await states(app, 'evt_paid')).toEqual({ book: 'done 1' }),
-      );
-      expect(seen[0]!.event.data).toMatchObject({ phone: PHONE });
-      expect(seen[0]!.raw.equals(sent.body)).toBe(true);
-      expect((await inbox.get('evt_paid'))!.raw!.equals(sent.body)).toBe(true);
-      const bytes = await storedBytes(durable, stored);
-      // The guide says that these values stay in plain text. The test finds these values, which proves that the search
-      // itself works.
-      for (const plain of ['evt_paid', 'tx_1', 'application/json', '2026-11']) {
-        expect(bytes.includes(plain)).toBe(true);
-      }
-      for (const secret of [PHONE, 'phone', 'metadata']) expect(bytes.includes(secret)).toBe(false);
-    });
-
+  const tests = (data: () => Promise<ExpectingData>): void => {
     it('SE-11 the application reads bodies with a rotated key for as long as the key is configured', async () => {
-      await using running = await start(await durable.data(), new Codec(OLD));
+      await using running = await start(await data(), new Codec(OLD));
       const { app, inbox, used } = running;
       const readable = async () =>
         Object.fromEntries(
@@ -139,7 +114,7 @@ describe('docs/data-at-rest.md', () => {
         },
         decode: codec.decode.bind(codec),
       };
-      await using running = await start(await durable.data(), moving, ({ data }) => {
+      await using running = await start(await data(), moving, ({ data }) => {
         handled.push(data['amount']);
       });
       const { app, inbox } = running;
@@ -157,7 +132,7 @@ describe('docs/data-at-rest.md', () => {
 
     it('SE-11 after a redrive with the key, the application handles an event whose key was missing', async () => {
       const seen: string[] = [];
-      await using running = await start(await durable.data(), new Codec(OLD), ({ id }) => {
+      await using running = await start(await data(), new Codec(OLD), ({ id }) => {
         seen.push(id);
       });
       const { app, inbox, used } = running;
@@ -181,7 +156,7 @@ describe('docs/data-at-rest.md', () => {
     });
 
     it('SE-11 the application reads unencrypted stored bodies with acceptPlain, and rejects these bodies without acceptPlain', async () => {
-      await using running = await start(await durable.data(), null);
+      await using running = await start(await data(), null);
       const { app, inbox, used } = running;
       await post(app, 'evt_plain');
       used.codec = new Codec(OLD, { acceptPlain: true });
@@ -193,5 +168,37 @@ describe('docs/data-at-rest.md', () => {
       expect((await inbox.get('evt_plain'))!.bodyError).toContain('the body is not encrypted');
       expect((await inbox.get('evt_encrypted'))!.raw).not.toBeNull();
     });
+  };
+
+  onEachDurableInbox((durable) => {
+    it('SE-11 the application stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
+      const stored = await durable.data();
+      const seen: { event: PaymentEvent; raw: Buffer }[] = [];
+      await using running = await start(stored, new Codec(OLD), (event, { raw }) => {
+        seen.push({ event, raw });
+      });
+      const { app, inbox } = running;
+      const sent = webhookRequest({
+        id: 'evt_paid',
+        data: { transactionId: 'tx_1', phone: PHONE },
+      });
+      expect((await app.send(sent)).status).toBe(200);
+      await eventually(async () =>
+        expect(await states(app, 'evt_paid')).toEqual({ book: 'done 1' }),
+      );
+      expect(seen[0]!.event.data).toMatchObject({ phone: PHONE });
+      expect(seen[0]!.raw.equals(sent.body)).toBe(true);
+      expect((await inbox.get('evt_paid'))!.raw!.equals(sent.body)).toBe(true);
+      const bytes = await storedBytes(durable, stored);
+      // The guide says that these values stay in plain text. The test finds these values, which proves that the search
+      // itself works.
+      for (const plain of ['evt_paid', 'tx_1', 'application/json', '2026-11']) {
+        expect(bytes.includes(plain)).toBe(true);
+      }
+      for (const secret of [PHONE, 'phone', 'metadata']) expect(bytes.includes(secret)).toBe(false);
+    });
+
+    tests(() => durable.data());
   });
+  describe('on memory', () => tests(async () => MEMORY));
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import {
-  onOneAdapter,
+  onEachAdapter,
   stored,
   storedDelivery,
   webhookRequest,
@@ -81,7 +81,7 @@ const THROWN: [string, () => unknown, string][] = [
   ],
 ];
 
-onOneAdapter('handlers that fail', (start) => {
+onEachAdapter((start) => {
   it('WH-20 the application retries only the handler that throws, and runs the other handlers once', async () => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;

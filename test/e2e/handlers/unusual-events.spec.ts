@@ -33,7 +33,7 @@ onOneAdapter('events without a handler', (start) => {
     expect(app.log.matching(line)).toHaveLength(1);
   });
 
-  it.each(['payout.settled', '__proto__', 'constructor', '*'])(
+  it.each(['payout.settled', '__proto__', 'constructor', 'toString', '*'])(
     'WH-11 WH-25 the application responds 200 to the event type %s without a handler, and stores it as unhandled',
     async (eventType) => {
       await using app = await start({});

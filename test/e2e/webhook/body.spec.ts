@@ -162,6 +162,21 @@ describe.each(ADAPTER_OPTIONS)('the body on $adapter with $option', ({ adapter, 
     expect(await app.send(signedWebhook(COMPANY))).toMatchObject({ status: 200 });
   });
 
+  it('SE-04 a body that takes longer than 5 s gets 408, and then its connection is closed', async () => {
+    const sender = await connection();
+    await sender.write(headOf(signedWebhook(COMPANY)) + '{');
+    await until(() => runtime.pending > idle, 'the request');
+    runtime.advance(4999);
+    await timersAtRest(runtime);
+    expect(runtime.pending).toBeGreaterThan(idle);
+    const responded = sender.status();
+    runtime.advance(1);
+    expect(await responded).toBe(408);
+    runtime.advance(5000);
+    expect(await sender.all()).toContain('"body_timeout"');
+    expect(runtime.pending).toBe(idle);
+  });
+
   it('a signature header of 10,000 bytes gets 401, and a signature header of 20,000 bytes gets 431 from Node.js', async () => {
     const signature = (length: number) => ({ 'X-Webhook-Signature': 'a'.repeat(length) });
     const response = await app.send(signedWebhook(COMPANY), { headers: signature(10_000) });

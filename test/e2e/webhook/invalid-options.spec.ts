@@ -180,22 +180,9 @@ describe('invalid options', () => {
 
   it.each([
     ['clientId', ` ${PRIVATE}`, 'begins with white space'],
-    [
-      'clientSecret',
-      `'${PRIVATE}'
-`,
-      'ends with a line break and is surrounded by quotes',
-    ],
+    ['clientSecret', `'${PRIVATE}'\n`, 'ends with a line break and is surrounded by quotes'],
     ['webhookSecret', `"${PRIVATE}"`, 'is surrounded by quotes'],
-    [
-      'webhookSecret',
-      [
-        PRIVATE,
-        `${PRIVATE}
-`,
-      ],
-      'ends with a line break',
-    ],
+    ['webhookSecret', [PRIVATE, `${PRIVATE}\n`], 'ends with a line break'],
   ])('HT-32 the module rejects the %s %j at boot, because it %s', async (name, value, fault) => {
     const { error, shown } = await bootFailure(
       PaymentsModule.forRoot({ ...OPTIONS, [name]: value }),
