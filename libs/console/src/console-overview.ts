@@ -24,8 +24,8 @@ import type { ConsoleArrivals, NewestEvents } from './console-process-reports.js
  */
 const FRESH_MS = 1000;
 /**
- * Bounds of the time for which the activity is reused, in milliseconds. Activity is expensive to compute. Within
- * these bounds, it is reused for 400 times the duration of the computation.
+ * Activity is expensive to compute, so a result is reused for a time: 400 times as long as its computation took, and
+ * within these bounds in milliseconds.
  */
 const ACTIVITY_FRESH_MS = 10_000;
 const ACTIVITY_MAX_FRESH_MS = 300_000;

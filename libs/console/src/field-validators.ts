@@ -74,7 +74,7 @@ export function DateOrTime() {
   );
 }
 
-/** Requires a list of 1 to 1,000 objects of a class. In the error message, `described` names these objects. */
+/** Requires a list of 1 to 1,000 objects of a class. `described` is the name of these objects in the error message. */
 export function SelectionOf(type: new () => object, described: string) {
   const message = `a list of 1 to 1,000 ${described}`;
   return applyDecorators(

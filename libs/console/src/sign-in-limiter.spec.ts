@@ -215,7 +215,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('SignInLimiter halves the count of wrong passwords of networks every five minutes', async () => {
+  it('SignInLimiter counts wrong passwords per network, and halves each count every five minutes', async () => {
     const clients = new Clients();
     for (let n = 0; n < 3; n += 1) await clients.try('192.0.2.1');
     for (let minutes = 0; minutes < 20; minutes += 5) {

@@ -114,7 +114,7 @@ export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
     }));
   }
 
-  /** Stores the problem of an order synchronously, because all other writers wait for this transaction. */
+  /** Stores what is wrong with an order. It is synchronous, because no other connection can write until it ends. */
   setProblem(tx: SqliteTransaction, reference: string, problem: OrderProblem): void {
     tx.prepare(
       "UPDATE shop_order SET problem = ? WHERE reference = ? AND problem IS NOT 'declined'",

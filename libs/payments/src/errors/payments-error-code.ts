@@ -79,7 +79,7 @@ export type PaymentsErrorCode =
   /**
    * The company directory threw or did not respond within `deadlineMs`. Or there were too many requests for company
    * ids for which no request with a valid signature has arrived yet. In this case, the module does not call the
-   * directory. Fix: the log contains the error of the directory. The service may send the event again. If strangers
+   * directory. Fix: repair the directory, whose error is in the log. The service may send the event again. If strangers
    * invent company ids, reject the requests of the strangers in `webhook.before`, or raise
    * `webhook.maxLookupsPerSecond`.
    */

@@ -253,7 +253,7 @@ export interface StoredEvent {
    */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Whether the event's own time was more than `webhook.maxAgeMs` ago when the event was received. The event could have
+   * Whether the event was already older than `webhook.maxAgeMs` when the module received it. The event could have
    * been a copy of an event whose id was already deleted, so no handler ran. After a redrive that added a delivery,
    * this field is `false`.
    */

@@ -134,8 +134,8 @@ export class WorkerHeartbeat {
       await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime);
     } catch (error) {
       this.worker.logger.warn(
-        `The closing process could not end its leases in the payment inbox: ${describeError(error)}. If it still ` +
-          `leases deliveries, they are freed ${this.worker.leaseMs} ms after its last heartbeat.`,
+        `The process is closing and could not end its leases in the payment inbox: ${describeError(error)}. Other ` +
+          `processes can claim its deliveries ${this.worker.leaseMs} ms after its last heartbeat.`,
       );
     }
   }
