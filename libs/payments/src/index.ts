@@ -142,7 +142,7 @@ export type { ApiErrorFacts } from './api/api-error.js';
 export { PaymentsTokenError } from './api/access-token.js';
 export type { PaymentsApiOptions, RetryPolicy } from './api/api-options.js';
 
-export { PaymentsSetup, SETUP_CHECKS } from './setup/check.js';
-export type { SetupCheck, SetupCheckOptions } from './setup/check.js';
+export { PaymentsSetup, SETUP_CHECKS } from './setup/payments-setup.js';
+export type { SetupCheck, SetupCheckOptions } from './setup/payments-setup.js';
 
 export type { ObserverInfo, PaymentsObserver } from './telemetry/observers.js';

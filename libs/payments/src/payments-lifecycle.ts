@@ -27,7 +27,7 @@ import type { ResolvedWorkerOptions } from './inbox/work/worker-options.js';
 import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { ModuleRuntime } from './runtime/payments-runtime.js';
-import { PaymentsSetup } from './setup/check.js';
+import { PaymentsSetup } from './setup/payments-setup.js';
 import { Observers } from './telemetry/observers.js';
 
 /**

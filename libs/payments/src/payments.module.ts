@@ -34,7 +34,7 @@ import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/option-checks.js';
 import { PaymentsError } from './errors/payments-error.js';
-import { CHECK_AT_BOOT, PaymentsSetup } from './setup/check.js';
+import { CHECK_AT_BOOT, PaymentsSetup } from './setup/payments-setup.js';
 import { Observers } from './telemetry/observers.js';
 import { Admission, PendingRequests } from './webhook/admission.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';

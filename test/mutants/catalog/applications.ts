@@ -195,7 +195,7 @@ export const APPLICATION_MUTANTS: readonly Mutant[] = [
   {
     promise: 'AP-18',
     fault: 'reads the inbox, but does not write to it',
-    file: 'libs/payments/src/setup/check.ts',
+    file: 'libs/payments/src/setup/payments-setup.ts',
     replace:
       'await this.store.register({ id, leaseMs: 1000, handlers: [] });\n    await this.store.retire(id, 0);',
     by: 'void id;',

@@ -361,28 +361,4 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     by: 'e.amount',
     specs: [SQLITE],
   },
-  {
-    promise: 'OP-11',
-    fault: 'the page of a payment shows the events of other transactions with the same reference',
-    file: 'libs/console/src/console-payment.ts',
-    replace: '.filter(({ orderingKey }) => !isOfOther(orderingKey))',
-    by: '',
-    specs: ['test/e2e/console/payments.spec.ts'],
-  },
-  {
-    promise: 'OP-11',
-    fault: 'the page of a payment calls a dead delivery booked',
-    file: 'libs/console/pages/payment-state.js',
-    replace: "if (state === 'dead') {",
-    by: "if (state === 'gone') {",
-    specs: ['test/e2e/console/browser-payments.spec.ts'],
-  },
-  {
-    promise: 'OP-12',
-    fault: 'stores frames of packages',
-    file: 'libs/payments/src/errors/payments-error.ts',
-    replace: '!/[\\\\/]node_modules[\\\\/]/.test(frame)',
-    by: 'true',
-    specs: ['libs/payments/src/errors/payments-error.spec.ts'],
-  },
 ];

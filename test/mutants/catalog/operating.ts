@@ -7,8 +7,32 @@ const REPORTS = 'test/e2e/inbox/process-reports.spec.ts';
 const VIEWS = 'test/e2e/console/browser-views.spec.ts';
 const OVERVIEW = 'test/e2e/console/overview.spec.ts';
 
-/** What the pages of the console tell operators: OP-20 and later. */
+/** What the pages of the console tell operators: OP-11 and later. */
 export const OPERATING_MUTANTS: readonly Mutant[] = [
+  {
+    promise: 'OP-11',
+    fault: 'the page of a payment shows the events of other transactions with the same reference',
+    file: 'libs/console/src/console-payment.ts',
+    replace: '.filter(({ orderingKey }) => !isOfOther(orderingKey))',
+    by: '',
+    specs: ['test/e2e/console/payments.spec.ts'],
+  },
+  {
+    promise: 'OP-11',
+    fault: 'the page of a payment calls a dead delivery booked',
+    file: 'libs/console/pages/payment-state.js',
+    replace: "if (state === 'dead') {",
+    by: "if (state === 'gone') {",
+    specs: ['test/e2e/console/browser-payments.spec.ts'],
+  },
+  {
+    promise: 'OP-12',
+    fault: 'stores frames of packages',
+    file: 'libs/payments/src/errors/payments-error.ts',
+    replace: '!/[\\\\/]node_modules[\\\\/]/.test(frame)',
+    by: 'true',
+    specs: ['libs/payments/src/errors/payments-error.spec.ts'],
+  },
   {
     promise: 'OP-20',
     fault: 'does not store the last report of a process that ends',
