@@ -114,6 +114,42 @@ describe('receive() in PostgreSQL', () => {
     expect(outcomes(receipts)).toEqual(['duplicate first', 'stored x']);
   });
 
+  it('IN-32 receive() stores no event with an outdated version of the handler catalog', async () => {
+    const schema = freshSchema();
+    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
+    let version = 0;
+    const stopping = new AbortController();
+    const stored: string[] = [];
+    const receiving = Array.from({ length: 4 }, async (_, sender) => {
+      for (let n = 0; !stopping.signal.aborted; n += 1) {
+        const id = `${sender}-${n}`;
+        const known = version;
+        const handlers = Array.from({ length: known }, (_, index) => `h${index + 1}`);
+        const event = incoming(id, { handlers, catalogVersion: known });
+        const [receipt] = await store.receive([event]);
+        if (receipt!.outcome === 'stored') stored.push(id);
+        else expect(receipt!.outcome).toBe('outdated');
+      }
+    });
+    for (let n = 1; n <= 10; n += 1) {
+      const handlers = [{ name: `h${n}`, patterns: ['*'] }];
+      const catalog = await other.register({ id: randomUUID(), leaseMs: 60_000, handlers });
+      expect(catalog.version).toBe(n);
+      version = n;
+      const before = stored.length;
+      while (stored.length < before + 8) await new Promise((resolve) => setImmediate(resolve));
+    }
+    stopping.abort();
+    await Promise.all(receiving);
+    // Times are in whole milliseconds. Therefore events from the same millisecond as a registration are not checked.
+    const rows = await inboxes.query<{ wrong: number }>(`
+      SELECT count(*)::integer AS wrong FROM ${schema}.event e
+       WHERE (SELECT count(*) FROM ${schema}.delivery d WHERE d.event = e.seq) <>
+             (SELECT count(*) FROM ${schema}.handler h WHERE h.first_seen < e.received_at)
+         AND NOT EXISTS (SELECT FROM ${schema}.handler h WHERE h.first_seen = e.received_at)`);
+    expect(rows).toEqual([{ wrong: 0 }]);
+  });
+
   it('receive() stores texts with characters that PostgreSQL rejects, such as NUL and lone surrogates', async () => {
     const store = await inboxes.open();
     const odd = ['\ud800', '\ud801', '\ue000d800', 'a\0b', 'émoji 😀', "'; DROP TABLE x; --"];
