@@ -14,7 +14,7 @@ database.exec('PRAGMA busy_timeout = 5000');
 
 const { handle } = Handlers.prototype;
 const { receive } = EventReceiver.prototype;
-const store = { ...Object.getOwnPropertyDescriptors(SqliteStore.prototype) };
+const { receive: insert, commit } = SqliteStore.prototype;
 
 /** Writes the effect outside the commit: after a crash before the delivery is settled, the next attempt writes it again. */
 Handlers.prototype.handle = async function (event, context) {
@@ -37,7 +37,7 @@ EventReceiver.prototype.receive = async function (event, unshared) {
 };
 
 SqliteStore.prototype.receive = function (events) {
-  return store.receive.value.call(
+  return insert.call(
     this,
     events.map((event) => ({
       ...event,
@@ -52,7 +52,7 @@ SqliteStore.prototype.receive = function (events) {
 /** No fencing: an attempt can commit after another process has taken over the delivery. */
 SqliteStore.prototype.commit = async function (lease, work) {
   try {
-    return await store.commit.value.call(this, lease, work);
+    return await commit.call(this, lease, work);
   } catch (error) {
     if (error.code !== 'lease_lost') throw error;
     return { result: work(database), nextDue: false };
