@@ -400,7 +400,7 @@ describe('request() after a failure', () => {
   });
 
   it.each(['connection_failed', 'outcome_unknown'] as const)(
-    'EX-15 if the store is down after %s, request() throws this error, and no second request is sent until the first lease ends',
+    'EX-15 if a call fails with %s and the store is down, request() throws the error of the call, and a second click sends no second call',
     async (code) => {
       await using app = await ExpectingApplication.start(MEMORY);
       const { expectations } = storeOf(app);

@@ -141,9 +141,9 @@ function assertEnhancers(host: NestHost, prototype: object, method: string, owne
     const { name } = missing as { name: string };
     throw new PaymentsError(
       'handlers_invalid',
-      `${name} is applied to the payment handler ${owner}.${method} and would never run. Nest creates no instance ` +
-        `of ${name} if the provider is a value or a factory, or, in older releases, a class under a token. Pass an ` +
-        `instance (new ${name}(…)), or provide the class ${owner} itself.`,
+      `${name} is applied to the payment handler ${owner}.${method} and would never run. Nest creates no instance of ` +
+        `${name} if ${owner} is provided as a value or by a factory. Older releases of Nest create none for a class ` +
+        `under another token. Provide the class ${owner} itself, or pass an instance: new ${name}(…).`,
     );
   }
 }

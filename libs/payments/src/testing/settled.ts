@@ -46,10 +46,9 @@ export async function settled(
 }
 
 /**
- * Returns whether no delivery runs or is due. The function reads the store three times, and checks three conditions: no
- * delivery runs; no delivery is due; still no delivery runs, and as many deliveries are pending as at the first read.
- * The reads are not one transaction, so the third read repeats the first. If all three conditions are true, no delivery
- * ran or became due between the first and the third read.
+ * Returns whether no delivery runs or is due. The function first reads how many deliveries run and are pending, then
+ * whether a delivery is due. These reads are not one transaction. So the function repeats the first read: if its result
+ * is the same, no delivery ran or became due in between.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);

@@ -210,9 +210,9 @@ export interface InboxStore<Tx = unknown> {
    * are stored with the durability that the store offers. The result has a receipt for each event, in the order of the
    * events. Rejects within a bounded time if the store is down.
    *
-   * A delivery to a handler in {@link IncomingEvent.assign} is leased to the worker in `assign`, exactly as a claim
-   * would lease it, if both are true: the handler is not paused, and no other delivery of the same handler and ordering
-   * key is running, waiting, or pending and due. All other deliveries are stored as pending, due now.
+   * Leases a delivery to the worker in {@link IncomingEvent.assign}, as a claim does, if its handler is in `assign` and
+   * is not paused, and if it need not wait for another delivery. It must wait if a delivery of the same handler and
+   * ordering key runs, waits, or is pending and due. All other deliveries are stored as pending, due now.
    *
    * @throws PaymentsError `inbox_full`; none of the events was stored.
    */

@@ -452,7 +452,7 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
-/** Returns the count for a number of rows, which may be counted only up to {@link COUNT_CAP} + 1. */
+/** Converts a number of rows. A query may stop at {@link COUNT_CAP} + 1 rows, because more rows give the same result. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }

@@ -42,7 +42,8 @@ export const TURNED_OFF = [
 
 /**
  * The settings of frequently called functions. PostgreSQL may collect its statistics when the indexes of unfinished
- * deliveries are empty. A plan that is based on these statistics later reads a whole backlog. With these settings,
+ * deliveries are empty. A plan that is based on such statistics reads
+ * the whole index, which takes long when there is a backlog later. With these settings,
  * every plan uses the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without the settings. A
  * function that only these functions call inherits the settings and does not set them again, because this takes time.
  */

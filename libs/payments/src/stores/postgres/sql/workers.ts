@@ -62,8 +62,8 @@ const isExpired = (worker: string, now: string): string =>
 
 /**
  * Returns the SQL function for a change of the workers or the catalog. The function holds the catalog lock until its
- * transaction ends. `receive` shares this lock with other receives while it stores events with one version of the
- * catalog. The function locks the worker before the catalog, as a heartbeat does. In another order, a change and a
+ * transaction ends. Calls of `receive` share this lock with each other, so that the catalog does not change while they
+ * store events. The function locks the worker before the catalog, as a heartbeat does. In another order, a change and a
  * heartbeat could deadlock and block receives.
  */
 function changeFunction(schema: string, catalogLock: string, change: CatalogChange): string {
