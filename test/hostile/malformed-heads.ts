@@ -82,7 +82,7 @@ export const HEADS: readonly MalformedHead[] = [
   ['empty lines first', (parts) => `\r\n\r\n\n${head(`POST ${parts.path} HTTP/1.1`, parts)}`],
 ];
 
-function head(firstLine: string, { path, signature, length }: HeadParts, line?: string): string {
+function head(requestLine: string, { path, signature, length }: HeadParts, line?: string): string {
   const lines = [`Content-Length: ${length}`, ...(line === undefined ? [] : [line])];
-  return requestHead({ path, signature, lines }).replace(/^.*/, () => firstLine);
+  return requestHead({ path, signature, requestLine, lines });
 }

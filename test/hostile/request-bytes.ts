@@ -4,14 +4,21 @@ import type { WebhookRequest } from './webhook-requests.ts';
 export interface Head {
   readonly path: string;
   readonly signature: string;
+  /** The request line. Default: a POST request for `path`. */
+  readonly requestLine?: string;
   /** Further header lines, sent unchanged. */
   readonly lines?: readonly string[];
 }
 
 /** A request's head, with the empty line at its end. */
-export function head({ path, signature, lines = [] }: Head): string {
+export function head({
+  path,
+  signature,
+  requestLine = `POST ${path} HTTP/1.1`,
+  lines = [],
+}: Head): string {
   return [
-    `POST ${path} HTTP/1.1`,
+    requestLine,
     'Host: shop.example',
     'Content-Type: application/json',
     `X-Webhook-Signature: ${signature}`,

@@ -1,5 +1,5 @@
-// A process that tests may kill: `node sqlite-child.mjs <role> <file> [arguments of the role]`. It reports each step on its standard output,
-// synchronously, so that no line is lost by a crash.
+// A process that tests may kill: `node sqlite-child.mjs <role> <file> [arguments of the role]`. It writes each step to
+// its standard output synchronously, so that a crash loses no line.
 import { openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';

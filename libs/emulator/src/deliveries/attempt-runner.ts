@@ -7,7 +7,7 @@ import type { EmulatorClock } from '../runtime/emulator-clock.js';
 import type { RandomSource } from '../runtime/random-source.js';
 import { Semaphore } from '../runtime/semaphore.js';
 import type { DeliveryLog } from './delivery-log.js';
-import type { DeliveryCause, DeliveryFailure, DeliveryAttempt } from './delivery-attempt.js';
+import type { DeliveryAttempt, DeliveryCause, DeliveryFailure } from './delivery-attempt.js';
 import { composeRequest } from './delivery-request.js';
 import { sendDelivery } from './delivery-sender.js';
 

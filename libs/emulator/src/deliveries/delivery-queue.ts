@@ -4,7 +4,7 @@ import type { DrawnAttemptFaults, DrawnEventFaults } from '../faults/delivery-fa
 import type { FaultStore } from '../faults/fault-store.js';
 import { Delays } from '../runtime/delays.js';
 import type { EmulatorClock } from '../runtime/emulator-clock.js';
-import type { Delivery, AttemptRunner } from './attempt-runner.js';
+import type { AttemptRunner, Delivery } from './attempt-runner.js';
 import type { DeliveryLog } from './delivery-log.js';
 import type { DeliveryAttempt } from './delivery-attempt.js';
 import type { WebhookEvent } from './delivery-request.js';

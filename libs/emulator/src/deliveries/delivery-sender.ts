@@ -1,6 +1,6 @@
 import { messageOf } from '../emulator-errors.js';
 import type { EmulatorClock } from '../runtime/emulator-clock.js';
-import type { DeliveryFailure, DeliveryAttempt } from './delivery-attempt.js';
+import type { DeliveryAttempt, DeliveryFailure } from './delivery-attempt.js';
 import type { DeliveryRequest } from './delivery-request.js';
 import { PrivateHostError } from './public-fetch.js';
 

@@ -48,8 +48,7 @@ export interface RetryPolicy {
 /** Options for calls to the payments service. Every option has a default. */
 export interface PaymentsApiOptions {
   /**
-   * The request header that contains the token. The module sends the token in this header only. The service recommends
-   * `authorization`. Default `authorization`.
+   * The only request header that contains the token. The service recommends `authorization`. Default `authorization`.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**

@@ -46,9 +46,9 @@ export async function settled(
 }
 
 /**
- * Returns whether no delivery runs or is due. The function first reads how many deliveries run and are pending, then
- * whether a delivery is due. These reads are not one transaction. So the function repeats the first read: if its result
- * is the same, no delivery ran or became due in between.
+ * Returns whether no delivery runs or is due. The function first checks that no delivery runs, and counts the pending
+ * deliveries. It then checks that no delivery is due. These reads are not one transaction, so the function repeats the
+ * first read. If still no delivery runs and the count is the same, no delivery ran or became due in between.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);

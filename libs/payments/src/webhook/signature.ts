@@ -97,7 +97,7 @@ export function parseSignatures(header: string | undefined): Buffer[] {
   if (candidates.length === 0 || parts.length > MAX_CANDIDATES) {
     throw new PaymentsError(
       'signature_malformed',
-      'The X-Webhook-Signature header must contain 1 to 10 values, at least one of them "sha512=" with exactly 128 hex digits.',
+      'The X-Webhook-Signature header must contain 1 to 10 values, at least one of them "sha512=" followed by exactly 128 hex digits.',
     );
   }
   return candidates;

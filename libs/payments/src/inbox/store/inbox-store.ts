@@ -211,8 +211,8 @@ export interface InboxStore<Tx = unknown> {
    * events. Rejects within a bounded time if the store is down.
    *
    * Leases a delivery to the worker in {@link IncomingEvent.assign}, as a claim does, if its handler is in `assign` and
-   * is not paused, and if it need not wait for another delivery. It must wait if a delivery of the same handler and
-   * ordering key runs, waits, or is pending and due. All other deliveries are stored as pending, due now.
+   * is not paused, and if no other delivery blocks it. A delivery is blocked if another delivery of the same handler
+   * and ordering key runs, waits, or is pending and due. All other deliveries are stored as pending, due now.
    *
    * @throws PaymentsError `inbox_full`; none of the events was stored.
    */

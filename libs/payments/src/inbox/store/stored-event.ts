@@ -452,7 +452,7 @@ export interface CappedCount {
   readonly more: boolean;
 }
 
-/** Converts a number of rows. A query may stop at {@link COUNT_CAP} + 1 rows, because more rows give the same result. */
+/** Limits a number of rows to {@link COUNT_CAP}. A query may stop after one row more: more rows give the same result. */
 export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }

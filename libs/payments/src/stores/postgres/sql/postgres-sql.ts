@@ -42,10 +42,10 @@ export const TURNED_OFF = [
 
 /**
  * The settings of frequently called functions. PostgreSQL may collect its statistics when the indexes of unfinished
- * deliveries are empty. A plan that is based on such statistics reads
- * the whole index, which takes long when there is a backlog later. With these settings,
- * every plan uses the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without the settings. A
- * function that only these functions call inherits the settings and does not set them again, because this takes time.
+ * deliveries are empty. If a backlog
+ * arrives later, a plan that is based on these statistics reads the whole backlog. With these settings, every plan uses
+ * the indexes, for any statistics. `test/e2e/postgres/plans.spec.ts` fails without the settings. A function that only
+ * these functions call inherits the settings and does not set them again, because this takes time.
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
